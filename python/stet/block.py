@@ -18,11 +18,11 @@ class SourceChanged(Exception):
 
 class Block:
     """`inputs`: [(name, attributes)] that may be read before the block assigns them; `imports`: what it imports, as keys.References has it; `outputs`: names that it
-    assigns; `unsure`: those of them that it may leave as they were; `deleted`: names that it may leave without a value; `imported`: {name: (level, module, name or None)};
+    assigns; `unsure`: those of them that it may leave as they were; `deleted`: names that it may leave without a value; `imported`: {name: [(level, module, name or None)]};
     `functions`: its functions and classes, which are no variables; `digest`: of its code."""
 
-    def __init__(self, body, future=0):
-        _refuse(body)
+    def __init__(self, body, future=0, in_class=False):
+        _refuse(body, in_class)
         self._flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | future
         reading = _Reading(self._flags)
         known = reading.block(body, frozenset())
@@ -34,10 +34,10 @@ class Block:
         for s in _statements(body):
             if isinstance(s, ast.Import):
                 for a in s.names:
-                    self.imported[a.asname or a.name.partition(".")[0]] = (0, a.name if a.asname else a.name.partition(".")[0], None)
+                    self.imported.setdefault(a.asname or a.name.partition(".")[0], []).append((0, a.name if a.asname else a.name.partition(".")[0], None))
             elif isinstance(s, ast.ImportFrom):
                 for a in s.names:
-                    self.imported[a.asname or a.name] = (s.level, s.module or "", a.name)
+                    self.imported.setdefault(a.asname or a.name, []).append((s.level, s.module or "", a.name))
             elif isinstance(s, _DEFINITIONS) and s not in self.functions:
                 raise ValueError("define functions and classes outside the block of persistent_cache, or as statements of its own")
         defined = {s.name for s in self.functions}
@@ -70,8 +70,13 @@ def _statements(body):
                 todo.extend(reversed(part.body))
 
 
-def _refuse(body):
+def _refuse(body, in_class):
     """What would leave the block, or reach its variables by other ways than their names: a block that is skipped can't do it."""
+    if in_class:
+        for node in (n for s in body for n in ast.walk(s)):
+            for name in (getattr(node, "id", None), getattr(node, "arg", None), getattr(node, "name", None), getattr(node, "asname", None), getattr(node, "rest", None), *getattr(node, "names", ())):
+                if isinstance(name, str) and name.startswith("__") and not name.endswith("__"):
+                    raise ValueError(f"Python gives {name!r} another name inside a class: a block of persistent_cache there can't use it as a variable")
     todo = [(s, False) for s in body]  # and whether a loop of the block's own is around it
     while todo:
         node, loop = todo.pop()
@@ -268,9 +273,9 @@ def block_of(frame):
     if at not in _blocks:
         if len(_blocks) > 1000:
             _blocks.clear()
-        statement = _find(frame)
+        statement, in_class = _find(frame)
         try:
-            _blocks[at] = Block(statement.body, frame.f_code.co_flags & FUTURE)
+            _blocks[at] = Block(statement.body, frame.f_code.co_flags & FUTURE, in_class)
         except ValueError as e:
             raise ValueError(f"{frame.f_code.co_filename}:{frame.f_lineno}: {e}") from None
     return _blocks[at]
@@ -307,7 +312,7 @@ def _find(frame):
     head = found[0].items[0]
     if found[0].body[0].lineno <= (head.optional_vars or head.context_expr).end_lineno:
         raise ValueError(f"{file}:{frame.f_lineno}: the block of persistent_cache begins on a new line")
-    return found[0]
+    return found[0], any(isinstance(n, ast.ClassDef) and any(inner is found[0] for inner in ast.walk(n)) for n in ast.walk(tree))
 
 
 def _position(node):

@@ -11,20 +11,34 @@ import threading
 import time
 import types
 import warnings
+from datetime import timedelta
 
 from . import _stet, formats, keys, where
 from .block import FUTURE, SourceChanged, block_of
 from .entry import Entry, ExecutionKey, from_millis
 from .errors import ExecutionKeyClash, StetError
-from .function import decorate
+from .files import digest_of_files
+from .function import ABSENT, decorate
 from .legacy import LegacyPersister
 from .persister import FsPersister, StorageWarning
 
-_defaults, _defaults_lock = {}, threading.Lock()
+_defaults, _defaults_lock = {}, threading.Lock()  # by base directory, and for quick finding by the directory that was current
 
 
 def default_persister(start=None):
-    """The persister of the nearest `.stet/` or `__marimo__/` upward: one that reads `__marimo__/cache` where that exists, else an FsPersister."""
+    """The persister of the nearest `.stet/` or `__marimo__/` upward: one that reads `__marimo__/cache` where that exists, else an FsPersister.
+
+    What was found from a current directory is remembered for the life of the process."""
+    if start is None and "marimo" not in sys.modules:
+        here = ("from", os.getcwd())
+        found = _defaults.get(here)
+        if found is None:
+            found = _defaults[here] = _find_persister(None)
+        return found
+    return _find_persister(start)
+
+
+def _find_persister(start):
     kind, base = where.find_base(start)
     with _defaults_lock:
         found = _defaults.get(base)
@@ -40,7 +54,7 @@ def default_persister(start=None):
 @atexit.register
 def _leave(pid=os.getpid()):
     """What the process put reaches a snapshot, as `cleanup_on_exit` says, so that other machines see it."""
-    for persister in list(_defaults.values()) if os.getpid() == pid else ():
+    for persister in set(_defaults.values()) if os.getpid() == pid else ():
         if getattr(persister, "_put_something", False):
             try:
                 persister.on_exit()
@@ -65,6 +79,15 @@ class _Cached:
             self._own = FsPersister(self._dir_path)
         return self._own
 
+    def directory(self):
+        """Where the entries lie, or None if that is no directory of this machine."""
+        return getattr(self.persister(), "directory", None)
+
+    def has(self, key):
+        """Is there an entry? Counts as no use of it."""
+        persister = self.persister()
+        return persister._has(key) if isinstance(persister, FsPersister) else True
+
     def get(self, key):
         """The entry, or None. What can't be read is computed again."""
         try:
@@ -72,6 +95,18 @@ class _Cached:
         except Exception as e:
             warnings.warn(f"a stored result of {key.block_id} can't be read, it is computed again: {type(e).__name__}: {e}", StorageWarning, stacklevel=4)
             return None
+
+    def quick(self, block, module):
+        """The result of a function as `get` would find it; ABSENT if there is none; keys.MISSING where only `get` can tell."""
+        if self.spec is None and not self.options:
+            persister = self._given if self._given is not None else self.persister()
+            if type(persister) is FsPersister:
+                try:
+                    variables = persister._variables(block, module)
+                except Exception:
+                    return keys.MISSING  # `get` says what is wrong
+                return ABSENT if variables is None else variables["return"]
+        return keys.MISSING
 
     def put(self, key, began, variables, elapsed, extra=None):
         """The result is there already: that it can't be stored is no reason to lose it."""
@@ -107,7 +142,9 @@ class persistent_cache:
     too. It does not cover what lies outside of Python: files, the clock, a database, a random seed.
 
     `name` names the block; without one a block is called by the hash of its code, and a function by its qualified name. `ignore` lists names of variables or
-    arguments that do not count. `content_spec` says how: {"variables": "pickle" or "json"}; `method` is its deprecated form. Other keyword arguments reach the pickler or the
+    arguments that do not count, MODULE.NAME for a variable of another function. `allow_dynamic` permits code that reads by name what the key can't know (eval, globals()).
+    `depends_on` lists files and directories whose contents count. A result older than `expires` (seconds or a timedelta) is computed again. `verbose` says on
+    standard error what is found and what is computed. `content_spec` says how: {"variables": "pickle" or "json"}; `method` is its deprecated form. Other keyword arguments reach the pickler or the
     JSON encoder. Without a `persister` (or `dir_path`) it is that of the nearest `.stet/` or `__marimo__/`.
     """
 
@@ -116,7 +153,8 @@ class persistent_cache:
             return cls(None, *args, **kwargs)(name)
         return super().__new__(cls)
 
-    def __init__(self, name=None, *, persister=None, dir_path=None, content_spec=None, method=None, ignore=(), allow_dynamic=False, **kwargs):
+    def __init__(self, name=None, *, persister=None, dir_path=None, content_spec=None, method=None, ignore=(), allow_dynamic=False, depends_on=(), expires=None, verbose=False,
+                 **kwargs):
         if name is not None and not isinstance(name, str):
             raise TypeError("the name of a persistent_cache is a str")
         if method is not None:
@@ -132,7 +170,11 @@ class persistent_cache:
             raise ValueError("content_spec: a persistent_cache keeps variables")
         self._name = name
         self._ignore = frozenset((ignore,) if isinstance(ignore, str) else ignore)
-        self._allow_dynamic = bool(allow_dynamic)
+        self._allow_dynamic, self._verbose = bool(allow_dynamic), bool(verbose)
+        self._depends_on = tuple(os.fspath(p) for p in ((depends_on,) if isinstance(depends_on, (str, bytes, os.PathLike)) else depends_on))
+        self._expires = expires.total_seconds() if isinstance(expires, timedelta) else expires
+        if self._expires is not None and not self._expires >= 0:
+            raise ValueError("expires is a timedelta, or a number of seconds")
         self._cached = _Cached(persister, dir_path, content_spec, kwargs)
         self._frame = self._key = self._block = None
         self.hit = False
@@ -141,7 +183,7 @@ class persistent_cache:
     # ---- a function ----
 
     def __call__(self, function):
-        return decorate(function, self._cached, self._name, self._ignore, self._allow_dynamic)
+        return decorate(function, self._cached, self._name, self._ignore, self._allow_dynamic, self._depends_on, self._expires, self._verbose)
 
     # ---- a block ----
 
@@ -167,9 +209,13 @@ class persistent_cache:
         self._graph = self._graph_of(frame, block)
         self._key = ExecutionKey(self._name or keys.text_of(block.digest), keys.text_of(self._graph.digest))
         entry = self._cached.get(self._key)
+        if entry is not None and self._expires is not None and _stet.now() - entry.execution_key.millis > self._expires * 1000:
+            entry = None
         if entry is not None and self._fits(block, entry):
             self.hit, self.entry = True, entry
             self._skip(frame)
+        if self._verbose:
+            print(f"[stet] {self._key.block_id}: {'found' if self.hit else 'computing'}", file=sys.stderr)
         self._began, self._started = _stet.now(), time.perf_counter()
         return self
 
@@ -181,6 +227,8 @@ class persistent_cache:
 
         def roots(walk):
             walk.add(("block", block.digest))
+            if self._depends_on:
+                walk.add(digest_of_files(self._depends_on), "a file of depends_on")
             walk.statements(block.references, inputs, frame.f_globals, scopes)
 
         before = (frame.f_globals, {n: keys.MISSING if v is _GONE else v for n, v in self._before.items()}) if after else None
@@ -251,8 +299,8 @@ class persistent_cache:
                 except keys.Unhashable as e:
                     warnings.warn(f"nothing is kept of {self._key.block_id}: it may or may not assign {name!r}, and {e}", StorageWarning, stacklevel=3)
                     return
-            elif name in block.imported and _imported(frame, block.imported[name]) is value:
-                imported[name] = list(block.imported[name])
+            elif origin := next((w for w in block.imported.get(name, ()) if _imported(frame, w, loaded=True) is value), None):
+                imported[name] = list(origin)
             elif isinstance(value, types.ModuleType):
                 imported[name] = [0, value.__name__, None]
             else:
@@ -270,18 +318,21 @@ class persistent_cache:
             exec(compile(ast.Module(body=self._block.functions, type_ignores=[]), frame.f_code.co_filename, "exec", frame.f_code.co_flags & FUTURE), frame.f_globals)
 
 
-def _imported(frame, what):
+def _imported(frame, what, loaded=False):
+    """What an import gives. `loaded`: or nothing, if its module is not loaded."""
     level, module, name = what
     if level:
         package = frame.f_globals.get("__package__") or (frame.f_globals.get("__name__") or "").rpartition(".")[0]
         module = importlib.util.resolve_name("." * level + module, package)
+    if loaded and module not in sys.modules:
+        return _GONE
     found = importlib.import_module(module)
     if name is None:
         return found
     try:
         return getattr(found, name)
     except AttributeError:
-        return importlib.import_module(f"{module}.{name}")
+        return importlib.import_module(f"{module}.{name}") if not loaded else sys.modules.get(f"{module}.{name}", _GONE)
 
 
 class _Skip(BaseException):

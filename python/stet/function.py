@@ -1,34 +1,40 @@
 """A function whose results are kept: its key, and what happens on a hit and on a miss."""
+import collections
 import functools
 import hashlib
 import inspect
 import os
+import sys
+import threading
 import time
 import types
 import warnings
 
-from . import _stet, keys
+from . import _stet, flight, keys
 from .entry import ExecutionKey
+from .files import digest_of_files
 from .persister import StorageWarning
 
+ABSENT = object()  # looked for, and not there
 _SIMPLE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Call:
     """One call: its arguments by name, its key, and the walks that the key was made from."""
 
-    __slots__ = ("arguments", "walk", "graph", "key")
+    __slots__ = ("arguments", "walk", "graph", "files", "key")
 
-    def __init__(self, arguments, walk, graph, key):
-        self.arguments, self.walk, self.graph, self.key = arguments, walk, graph, key
+    def __init__(self, arguments, walk, graph, files, key):
+        self.arguments, self.walk, self.graph, self.files, self.key = arguments, walk, graph, files, key
 
 
 class Function:
     """What belongs to a decorated function. `wrapper` is what the user calls."""
 
-    def __init__(self, function, cached, name, ignore, allow_dynamic):
+    def __init__(self, function, cached, name, ignore, allow_dynamic, depends_on, expires, verbose):
         self.function, self.cached, self.ignore = function, cached, ignore
-        self._allow_dynamic = allow_dynamic
+        self._allow_dynamic, self._depends_on, self._expires, self._verbose = allow_dynamic, depends_on, expires, verbose
+        self.hits = self.misses = 0
         self._dotted = frozenset(n for n in ignore if "." in n)
         self.label = name or _label(function)
         self._signature = inspect.signature(function)
@@ -43,6 +49,9 @@ class Function:
                 raise ValueError(f"ignore: {self.label} has no argument and uses no variable {one!r}; a variable of another function is written MODULE.NAME")
         # Arguments of a call without keywords, and with one for each parameter, need no binding.
         self._plain = tuple(parameters) if all(p.kind in _SIMPLE for p in parameters.values()) else None
+        if self._plain is not None and (ignore & set(self._plain) or depends_on or expires is not None or verbose):
+            self._plain = None
+        self._names = [keys.leaves((n,)) for n in self._plain or ()]
         self._graph = None
         self.wrapper = None
 
@@ -81,12 +90,27 @@ class Function:
         except keys.Unhashable as e:
             raise keys.Unhashable(f"{self.label}: {e}; leave it out with ignore=, if the result does not depend on it") from None
         digest = walk.digest()
-        module = hashlib.sha256(b"function" + digest + graph.digest + keys.common(walk, graph)).digest()
+        files = digest_of_files(self._depends_on) if self._depends_on else b""
+        module = hashlib.sha256(b"function" + digest + graph.digest + keys.common(walk, graph) + files).digest()
         # The arguments belong to the block: its versions are those of one call, and limits on the entries of a block count them.
-        return Call(arguments, walk, graph, ExecutionKey(f"{self.label}:{keys.text_of(digest)}", keys.text_of(module)))
+        return Call(arguments, walk, graph, files, ExecutionKey(f"{self.label}:{keys.text_of(digest)}", keys.text_of(module)))
+
+    def _quick(self, args):
+        """The result of a call with nothing but constants as arguments, if the function is as it was and its result is there: the same key, without the detours. Else MISSING."""
+        graph = self._graph
+        if graph is None or not graph.stable or len(args) != len(self._names) or not graph.stands():
+            return keys.MISSING
+        out = keys.leaves(args, self._names)
+        if out is None:
+            return keys.MISSING
+        digest = hashlib.sha256(keys.VERSION + out).digest()
+        module = hashlib.sha256(b"function" + digest + graph.digest).digest()
+        return self.cached.quick(f"{self.label}:{keys.text_of(digest)}", keys.text_of(module))
 
     def changed(self, call):
         """What the call itself changed of the things that its key covers, or None. A result found later would leave that change out."""
+        if self._depends_on and digest_of_files(self._depends_on) != call.files:
+            return "a file of depends_on"
         try:
             walk = self._walk_arguments(call.arguments, lazy=call.walk.lazy)
             if walk.out != call.walk.out:
@@ -101,24 +125,74 @@ class Function:
     # ---- calls ----
 
     def find(self, call):
-        return self.cached.get(call.key)
+        entry = self.cached.get(call.key)
+        if entry is not None and self._expires is not None and _stet.now() - entry.execution_key.millis > self._expires * 1000:
+            return None
+        if entry is not None:
+            self.hits += 1
+            if self._verbose:
+                self._say(f"found, computed {entry.execution_key.created_at:%Y-%m-%d %H:%M:%S} UTC" + (f" in {entry.elapsed_ms / 1000:.3f} s" if entry.elapsed_ms is not None else ""))
+        return entry
 
-    def keep(self, call, began, started, result):
+    def _say(self, what):
+        print(f"[stet] {self.label}: {what}", file=sys.stderr)
+
+    def may_keep(self, call, seconds):
+        """Asked in the thread that computed: a variable may have another value in others."""
+        self.misses += 1
+        if self._verbose:
+            self._say(f"computed in {seconds:.3f} s")
         changed = self.changed(call)
         if changed is not None:
             warnings.warn(f"{self.label} changed what its key covers ({changed}): the result is not kept. Leave it out with ignore=, if no result depends on it",
-                          StorageWarning, stacklevel=3)
-            return
-        self.cached.put(call.key, began, {"return": result}, time.perf_counter() - started)
+                          StorageWarning, stacklevel=5)
+        return changed is None
+
+    def _file_lock(self, call):
+        directory = self.cached.directory()
+        return None if directory is None else flight.FileLock(directory, call.key)
+
+    def _found_since(self, call):
+        """Did another process finish between the first look and the lock?"""
+        return self.find(call) if self._expires is not None or self.cached.has(call.key) else None
 
     def run(self, args, kwargs):
+        result = self._quick(args) if not kwargs and self._plain is not None else keys.MISSING
+        if result is not keys.MISSING and result is not ABSENT:
+            self.hits += 1
+            return result
         call = self.call(args, kwargs)
-        entry = self.find(call)
+        entry = self.find(call) if result is keys.MISSING else None
         if entry is not None:
             return entry.variables["return"]
+        first, mine = flight.join(call.key)
+        if not first:
+            if mine.thread != threading.get_ident():
+                mine.wait()
+                entry = self.find(call)
+                if entry is not None:
+                    return entry.variables["return"]
+            return self._compute(call, args, kwargs)  # it failed, or its result can't be kept
+        lock = None
+        try:
+            lock = self._file_lock(call)
+            if lock is not None:
+                lock.wait()
+                entry = self._found_since(call)
+                if entry is not None:
+                    return entry.variables["return"]
+            return self._compute(call, args, kwargs)
+        finally:
+            if lock is not None:
+                lock.release()
+            mine.end()
+
+    def _compute(self, call, args, kwargs):
         began, started = _stet.now(), time.perf_counter()
         result = self.function(*args, **kwargs)
-        self.keep(call, began, started, result)
+        seconds = time.perf_counter() - started
+        if self.may_keep(call, seconds):
+            self.cached.put(call.key, began, {"return": result}, seconds)
         return result
 
     async def run_async(self, args, kwargs):
@@ -128,18 +202,71 @@ class Function:
         entry = await asyncio.to_thread(self.find, call)
         if entry is not None:
             return entry.variables["return"]
+        first, mine = flight.join(call.key)
+        if not first:
+            await mine.wait_async()
+            entry = await asyncio.to_thread(self.find, call)
+            return entry.variables["return"] if entry is not None else await self._compute_async(call, args, kwargs)
+        lock = None
+        try:
+            lock = self._file_lock(call)
+            if lock is not None:
+                await lock.wait_async()
+                entry = await asyncio.to_thread(self._found_since, call)
+                if entry is not None:
+                    return entry.variables["return"]
+            return await self._compute_async(call, args, kwargs)
+        finally:
+            if lock is not None:
+                lock.release()
+            mine.end()
+
+    async def _compute_async(self, call, args, kwargs):
+        import asyncio
+
         began, started = _stet.now(), time.perf_counter()
         result = await self.function(*args, **kwargs)
-        await asyncio.to_thread(self.keep, call, began, started, result)
+        seconds = time.perf_counter() - started
+        if self.may_keep(call, seconds):
+            await asyncio.to_thread(self.cached.put, call.key, began, {"return": result}, seconds)
         return result
 
 
-def decorate(function, cached, name, ignore, allow_dynamic):
+    # ---- for the user ----
+
+    def again(self, *args, **kwargs):
+        """Computes, whatever is stored, and keeps the result in its place."""
+        call = self.call(args, kwargs)
+        return self._compute_async(call, args, kwargs) if inspect.iscoroutinefunction(self.function) else self._compute(call, args, kwargs)
+
+    def is_there(self, *args, **kwargs):
+        """Would a call find its result?"""
+        entry = self.cached.get(self.call(args, kwargs).key)
+        return entry is not None and (self._expires is None or _stet.now() - entry.execution_key.millis <= self._expires * 1000)
+
+    def _mine(self, entries):
+        return [e for e in entries if e.execution_key.block_id.startswith(self.label + ":") and len(e.execution_key.block_id) == len(self.label) + 44]
+
+    def clear(self):
+        """Deletes all results of the function, of whatever version of its code, and frees their space. How many they were."""
+        persister = self.cached.persister()
+        return persister.cleanup(lambda entries, **more: [e.execution_key for e in self._mine(entries)], include_content=True, force=True)["entries_removed"]
+
+    def info(self):
+        """Hits and misses of this process, and how many results are stored, with their bytes."""
+        mine = self._mine(self.cached.persister().entries())
+        return CacheInfo(self.hits, self.misses, len(mine), sum(e.total_size for e in mine))
+
+
+CacheInfo = collections.namedtuple("CacheInfo", "hits misses currsize bytes")
+
+
+def decorate(function, cached, name, ignore, allow_dynamic, depends_on, expires, verbose):
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{function.__qualname__} is a generator: return a list instead")
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"persistent_cache decorates functions, not {type(function).__qualname__}: put it closest to the def")
-    own = Function(function, cached, name, ignore, allow_dynamic)
+    own = Function(function, cached, name, ignore, allow_dynamic, depends_on, expires, verbose)
     if inspect.iscoroutinefunction(function):
         @functools.wraps(function)
         async def wrapper(*args, **kwargs):
@@ -150,7 +277,10 @@ def decorate(function, cached, name, ignore, allow_dynamic):
             return own.run(args, kwargs)
 
     own.wrapper = wrapper
-    keys.own_function(wrapper, function, ignore, {"execution_key": lambda *args, **kwargs: own.call(args, kwargs).key})
+    # Functions, not methods: the key of a function that uses this one leaves them out by identity.
+    keys.own_function(wrapper, function, ignore, {
+        "execution_key": lambda *args, **kwargs: own.call(args, kwargs).key, "call": lambda *args, **kwargs: own.again(*args, **kwargs),
+        "check_call_in_cache": lambda *args, **kwargs: own.is_there(*args, **kwargs), "clear": lambda: own.clear(), "cache_info": lambda: own.info()})
     return wrapper
 
 

@@ -24,6 +24,7 @@ import functools
 import gc
 import hashlib
 import importlib
+import importlib.machinery
 import importlib.util
 import inspect
 import os
@@ -177,6 +178,7 @@ class References:
         return self
 
 
+_IMPORT_NAME = dis.opmap["IMPORT_NAME"]
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _SILENT = ("CACHE", "RESUME", "PUSH_NULL", "NOP")
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
@@ -257,6 +259,8 @@ def _use(found, names, imported, chain):
 
 def _imports_of(code, found, aliases, stores):
     """Notes the imports of one code object: under the local name that each is bound to, or as used in whole."""
+    if _IMPORT_NAME not in code.co_code[::2]:
+        return
     instructions = [i for i in dis.get_instructions(code) if i.opname not in _SILENT and i.opname != "EXTENDED_ARG"]
     for at, i in enumerate(instructions):
         if i.opname != "IMPORT_NAME":
@@ -286,6 +290,7 @@ def _imports_of(code, found, aliases, stores):
 # ---- values ----
 
 MISSING = object()
+_COMPILED = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 _HEAP = 1 << 9  # a type that a class statement made, or the like of it
 _LARGE = 4096
 _UNCOUNTED = frozenset(("__dict__", "__weakref__", "__module__", "__slotnames__", "__firstlineno__", "__static_attributes__", "_abc_impl", "__annotations__", "__annotate__",
@@ -370,6 +375,17 @@ def _leaf(out, o, kind):
     return True
 
 
+def leaves(values, names=None):
+    """The bytes that a walk writes for these constants, each after its name; None if one of them is something else."""
+    out = bytearray()
+    for i, o in enumerate(values):
+        if names is not None:
+            out += names[i]
+        if not _leaf(out, o, type(o)):
+            return None
+    return out
+
+
 _LEAVES = frozenset((str, int, bool, float, bytes, complex, type(None), type(...), type(NotImplemented)))
 _code_digests = {}
 
@@ -401,8 +417,9 @@ class Walk:
     `ignore`: names of the variables of the first function that do not count, and "MODULE.NAME" for a variable wherever it is used. `before`: (dict, {name: value}) that are looked up in
     place of what the dict holds now. `large`: digests of large constants from an earlier walk. `lazy`: values of cached properties that an earlier walk saw; others do not count."""
 
-    def __init__(self, ignore=frozenset(), allow_dynamic=False, before=None, large=None, lazy=None):
+    def __init__(self, ignore=frozenset(), allow_dynamic=False, before=None, large=None, lazy=None, ordering=False):
         self.out = bytearray()
+        self._ordering = ordering
         self.memo = {}  # id to number, of objects that are told apart by identity
         self.names_guard, self.guards = [], []
         self.volatile = False  # holds something whose change no guard would see
@@ -412,6 +429,7 @@ class Walk:
         self._keep = []
         self._offsets, self._parents, self._labels = [], [], []
         self._pure = {}
+        self._shapes = {}
         self._stack = []
         self._at = -1
         self._ignore, self._dynamic, self._before = ignore, allow_dynamic, before
@@ -632,18 +650,28 @@ class Walk:
         self._unordered(items, b"<" if isinstance(o, set) else b">")
 
     def _unordered(self, items, tag):
-        digests = []
+        """In the order of what the items are. A walk that only serves that order leaves out what is hard to order: that decides nothing but which of two like items comes first."""
+        ordered = []
         for item in items:
-            one = Walk(self._ignore, self._dynamic, self._before)
-            try:
-                one.add(item)
-            except RecursionError:
-                self._fail("sets are nested too deeply")
-            self.imported |= one.imported
-            digests.append((one.digest(), item))
-        digests.sort(key=lambda pair: pair[0])
-        self.out += tag + b"%d:" % len(digests)
-        self._push_all([(item, None) for _, item in digests])
+            one = bytearray()
+            kind = type(item)
+            if not _leaf(one, item, kind):
+                if not self._ordering:
+                    walk = Walk(self._ignore, True, self._before, ordering=True)
+                    walk.add(item)
+                    self.imported |= walk.imported
+                    one += walk.digest()
+                elif kind in (tuple, frozenset):
+                    one += self._pure_digest(item) or b"?"
+                else:
+                    one += b"?"
+            ordered.append((bytes(one), item))
+        ordered.sort(key=lambda pair: pair[0])
+        self.out += tag + b"%d:" % len(ordered)
+        if self._ordering:
+            self.out += b"".join(one for one, _ in ordered)
+        else:
+            self._push_all([(item, None) for _, item in ordered])
 
     def _mapping_proxy(self, o):
         inner = gc.get_referents(o)
@@ -741,6 +769,10 @@ class Walk:
         module = module or ""
         top = module.partition(".")[0]
         self.out += tag
+        owner = sys.modules.get(module)
+        file = getattr(owner, "__file__", None)
+        if file and file.endswith(_COMPILED) and not is_library(owner):
+            self._push(_file_digest(file))  # a compiled module of the user's: what it does is in its file
         self._push_all([(module, None), (qualname, None), (_package_version(top) if top else "", None)])
 
     def _array(self, o, kind):
@@ -763,32 +795,41 @@ class Walk:
 
     def _instance(self, o, kind):
         """An object of a class of the user's: all that it holds. What its class says to pickle is an opinion, and may leave out what a method reads."""
-        native = next((b for b in kind.__mro__ if b is not object and not is_user_class(b) and (_is_opaque(b) or _members(b))), None)
+        shape = self._shapes.get(kind)
+        if shape is None:
+            bases = kind.__mro__
+            native = next((b for b in bases if b is not object and not is_user_class(b) and (_is_opaque(b) or _members(b))), None)
+            slots = [(n, m) for b in bases if is_user_class(b) for n, m in vars(b).items() if type(m) is types.MemberDescriptorType]
+            shown = {}
+            for b in reversed(bases):
+                shown.update(vars(b))
+            shape = self._shapes[kind] = (native, slots, frozenset(n for n, m in shown.items() if isinstance(m, functools.cached_property)))
+        native, slots, cached = shape
         pairs = [(kind, None)]
         try:
             attributes = object.__getattribute__(o, "__dict__")
         except AttributeError:
             attributes = None
-        if type(attributes) is not dict:
-            attributes = {}
-        lazy = [n for n in attributes if isinstance(inspect.getattr_static(kind, n, None), functools.cached_property)] if attributes else ()
+        if attributes is not None and type(attributes) is not dict:
+            self._fail(f"the attributes of a value of type {kind.__module__}.{kind.__qualname__} are no dict")
+        attributes = attributes or {}
         if attributes or hasattr(kind, "__dict__"):
             self.guards.append((_same_attributes, o, (tuple(attributes), tuple(attributes.values()), kind)))
         items = []
         for name, value in attributes.items():
-            if name in lazy:
+            if name in cached:
                 seen = (id(o), name)
                 if self._known_lazy is not None and seen not in self._known_lazy:
                     continue
                 self.lazy.add(seen)
             items += [(name, None), (value, name)]
-        for base in kind.__mro__:
-            for name, member in vars(base).items():
-                if type(member) is types.MemberDescriptorType and is_user_class(base):
-                    value = member.__get__(o, kind) if _has(member, o, kind) else MISSING
-                    self.guards.append((_same_slot, (member, o, kind), value))
-                    if value is not MISSING:
-                        items += [(name, None), (value, name)]
+        for name, member in slots:
+            try:
+                value = member.__get__(o, kind)
+                items += [(name, None), (value, name)]
+            except AttributeError:
+                value = MISSING
+            self.guards.append((_same_slot, (member, o, kind), value))
         self.out += b"o%d:" % len(items)
         pairs += items
         if native is not None:
@@ -816,12 +857,13 @@ class Walk:
             self.volatile = True
             return []
         self.volatile = True
-        parts = self._reduced(o, kind)
+        reduce = vars(native).get("__reduce_ex__") or vars(native).get("__reduce__")  # what the user's class says may leave something out
+        parts = self._reduced(o, kind, (lambda x: reduce(x, 4) if "__reduce_ex__" in vars(native) else reduce(x)) if reduce is not None else None)
         return [(parts, None)]
 
-    def _reduced(self, o, kind):
+    def _reduced(self, o, kind, reduce=None):
         """As pickle takes it apart, but by structure: pickle's own bytes depend on which equal objects are identical."""
-        reduce = copyreg.dispatch_table.get(kind)
+        reduce = reduce or copyreg.dispatch_table.get(kind)
         try:
             parts = reduce(o) if reduce is not None else o.__reduce_ex__(4)
         except Exception as e:
@@ -901,6 +943,7 @@ class Walk:
             pairs += self._own_parts(f, frozenset())
             for name, cell in zip(code.co_freevars, f.__closure__ or ()):
                 pairs += [(name, None), (cell, name)]
+        pairs += _patched_inside(f.__globals__)
         self._push_all(pairs)
 
     def _own_parts(self, f, ignore):
@@ -1005,6 +1048,7 @@ class Walk:
                     self.names_guard.append((space.get, attribute, MISSING))
                 if special:
                     self.volatile = True
+                    self.imported |= attribute in space  # it was made just now, and is found there from now on
                     pairs = [(tuple(path), None), (space.get("__getattr__"), "__getattr__"), (type(module), None)]
                     return pairs + ([(value, ".".join(path))] if value is not MISSING else [])
             else:
@@ -1074,8 +1118,8 @@ class Walk:
         own = _script(module.__name__)
         pairs = [(own, None), (type(module), None)]
         file = getattr(module, "__file__", None)
-        if file and not file.endswith((".py", ".pyc")):
-            pairs.append((_file_digest(file), None))  # a compiled module: what it does is in its file
+        if file and file.endswith(_COMPILED):
+            pairs.append((_file_digest(file), None))
         for name in sorted(n for n in names if isinstance(n, str)):
             if name in _OF_MODULES or (dotted and f"{own}.{name}" in dotted):
                 continue
@@ -1085,20 +1129,24 @@ class Walk:
 
     def _patches(self, names):
         """Functions of the user's in the namespace of a library."""
-        found = []
-        for name, value in list(names.items()):
-            inner = value.__func__ if type(value) in (staticmethod, classmethod, types.MethodType) else value.fget if type(value) is property else value
-            # What a library made with exec (dataclasses, attrs) belongs to it.
-            if type(inner) is types.FunctionType and not is_library_file(inner.__code__.co_filename) and not inner.__code__.co_filename.startswith(("<string>", "<attrs ")):
-                found += [(name, None), (value, name)]
+        found = _users_functions(names)
         self.guards.append((_same_dict, names, (tuple(names), tuple(names.values()))))
         self.out += b"%d:" % len(found)
         return found
 
+    def _registered(self, cls):
+        """Classes of the user's that are registered with an abstract class, or with one below it."""
+        registered = [c for c in _registry(cls) if is_user_class(c)]
+        self.guards.append((_same_registry, cls, len(registered)))
+        self.volatile |= bool(registered)
+        registered.sort(key=lambda c: (_script(c.__module__), c.__qualname__))
+        return [(len(registered), None), *((c, "register") for c in registered)]
+
     def _class(self, cls):
         if not is_user_class(cls):
             if cls.__flags__ & _HEAP:
-                self._push_all(self._patches(vars(cls)))
+                found = self._patches(vars(cls))
+                self._push_all((self._registered(cls) if "_abc_impl" in vars(cls) else []) + found)
             self._named(b"C", cls.__module__, cls.__qualname__)
             return
         self.out += b"k"
@@ -1109,6 +1157,8 @@ class Walk:
         for name, value in own:
             if type(value) in (types.GetSetDescriptorType, types.MemberDescriptorType) and value.__objclass__ is cls and value.__name__ == name:
                 value = "slot"
+            elif (type(value).__module__, type(value).__qualname__) == ("_ctypes", "CField"):
+                value = (value.offset, value.size)  # the rest of it is in _fields_
             pairs += [(name, None), (value, f"{cls.__qualname__}.{name}")]
         annotations = names.get("__annotations__")
         if type(annotations) is dict and annotations:
@@ -1116,16 +1166,10 @@ class Walk:
             pairs += [x for k, v in annotations.items() for x in ((k, None), (v, f"annotation of {k}"))]
         elif names.get("__annotate_func__") is not None or names.get("__annotate__") is not None:
             pairs.append((names.get("__annotate_func__") or names.get("__annotate__"), "annotations"))
+        if cls in copyreg.dispatch_table:
+            pairs.append((copyreg.dispatch_table[cls], "copyreg"))
         if "_abc_impl" in names:
-            try:
-                registered = [r() for r in _abc._get_dump(cls)[0]]
-            except TypeError:
-                registered = []
-            if registered:
-                self.volatile = True
-                registered = sorted((r for r in registered if r is not None), key=lambda r: (r.__module__, r.__qualname__))
-                pairs += [(r, "register") for r in registered]
-            self.guards.append((_same_registry, cls, len(registered)))
+            pairs += self._registered(cls)
         self.out += b"%d:" % len(pairs)
         self._push_all(pairs)
 
@@ -1138,15 +1182,32 @@ _HANDLERS = {
     contextvars.ContextVar: Walk._context_var, **{kind: Walk._descriptor for kind in _DESCRIPTORS}}
 
 
+def _users_functions(names):
+    found = []
+    for name, value in list(names.items()):
+        inner = value.__func__ if type(value) in (staticmethod, classmethod, types.MethodType) else value.fget if type(value) is property else value
+        # What a library made with exec (dataclasses, attrs) belongs to it.
+        if type(inner) is types.FunctionType and not is_library_file(inner.__code__.co_filename) and not inner.__code__.co_filename.startswith(("<string>", "<attrs ")):
+            found += [(name, None), (value, name)]
+    return found
+
+
+_insides = {}  # id of a module's names to (how many they were, what was found, the names)
+
+
+def _patched_inside(names):
+    """What the user put into the module of a library function, or into a class that the module uses. Looked for once: programs do that when they begin."""
+    known = _insides.get(id(names))
+    if known is None or known[0] != len(names):
+        found = _users_functions(names)
+        for name, value in list(names.items()):
+            if isinstance(value, type) and value.__flags__ & _HEAP and not is_user_class(value):
+                found += _users_functions(vars(value))
+        known = _insides[id(names)] = (len(names), found, names)
+    return known[1]
+
+
 # ---- guards: is what a walk looked at still the same? ----
-
-def _has(member, o, kind):
-    try:
-        member.__get__(o, kind)
-        return True
-    except AttributeError:
-        return False
-
 
 def _same_sequence(o, items):
     return len(o) == len(items) and all(map(is_, o, items))
@@ -1188,11 +1249,23 @@ def _same_class(cls, known):
     return cls.__bases__ is known[2] and type(cls) is known[3] and _same_dict(vars(cls), known)
 
 
+def _registry(cls):
+    """All that is registered with an abstract class and those below it."""
+    found, todo, seen = [], [cls], set()
+    while todo:
+        one = todo.pop()
+        if id(one) in seen or "_abc_impl" not in vars(one):
+            continue
+        seen.add(id(one))
+        todo.extend(type.__subclasses__(one))
+        registered = [r() for r in _abc._get_dump(one)[0]]
+        found.extend(c for c in registered if c is not None)
+        todo.extend(c for c in registered if c is not None)
+    return found
+
+
 def _same_registry(cls, count):
-    try:
-        return len(_abc._get_dump(cls)[0]) == count
-    except TypeError:
-        return count == 0
+    return sum(map(is_user_class, _registry(cls))) == count
 
 
 class Graph:

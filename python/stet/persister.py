@@ -236,6 +236,24 @@ class FsPersister(Persister):
             if created <= 0:
                 return None
 
+    def _variables(self, block, module):
+        """The variables of the latest entry, None if there is none. A LookupError: only `get` can tell."""
+        handle = self._handle if self._generation is _generation and not self._closed else self._use()
+        raw = handle.get(block, module, 0, 0, None)
+        if raw is None:
+            return None
+        content = raw[3].get("variables")
+        if content is not None and content[3] is not None and content[2] == "pickle":
+            return loads(content[3])
+        values = self._values(handle, raw, ("variables",), {})
+        if values is None or values[0] is None:
+            raise LookupError
+        return values[0]
+
+    def _has(self, execution_key):
+        """Is there an entry? Reads none of its contents, and counts neither as a hit nor as a miss."""
+        return self._use().get(execution_key.block_id, execution_key.module_hash, 0, _stet.NO_COUNT, ()) is not None
+
     @staticmethod
     def _values(handle, raw, kinds, options):
         values = []

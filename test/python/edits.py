@@ -755,12 +755,20 @@ exception instance
 N = ValueError(§1|7§)
 = N.args[0] + x
 
-operator tools
-import operator, types
-class C: k = §1|7§
-N = operator.attrgetter("k")
-N2 = C
-= N(N2_) + x
+attrgetter
+import operator
+N = operator.attrgetter("§real|imag§")
+= int(N(3 + 4j)) + x
+
+itemgetter
+import operator
+N = operator.itemgetter(§0|1§)
+= N([1, 7]) + x
+
+methodcaller
+import operator
+N = operator.methodcaller("index", §1|7§)
+= N([1, 7]) + x
 
 bound method
 class C:
@@ -1016,8 +1024,8 @@ N = (lambda k=§1|7§: lambda x: x + k)()
 
 star arguments
 ARGS = (1, §2|7§)
-def N(*a): return sum(a)
-= N(*(1, x)) + N(*N.__globals_free())
+def N(*a): return sum(a) + sum(ARGS)
+= N(*(1, x))
 
 keyword arguments
 OPTS = {"k": §1|7§}
@@ -1217,6 +1225,262 @@ class N:
     k = §1|7§
 = N.k + x
 
+set of instances
+class C:
+    def __init__(self, k): self.k = k
+N = {C(1), C(§2|7§)}
+= sum(c.k for c in N) + x
+
+set of classes that know the set
+class B:
+    all = set()
+    def __init_subclass__(cls): B.all.add(cls)
+class S1(B): k = 1
+class S2(B): k = §2|7§
+N = B
+= sum(c.k for c in N.all) + x
+
+set of functions that use the set
+def a(x): return len(N) + x
+def b(x): return x * §2|7§
+N = {a, b}
+= sum(f(x) for f in N)
+
+dict with objects as keys
+class C:
+    def __init__(self, k): self.k = k
+N = {C(§1|7§): 2}
+= list(N)[0].k + x
+
+getattribute hook
+class N:
+    def __getattribute__(self, name): return §1|7§
+= N().anything + x
+
+new
+class N:
+    def __new__(cls, x):
+        self = super().__new__(cls)
+        self.v = x + §1|7§
+        return self
+= N(x).v
+
+class of an instance changed
+class A: k = 1
+class B: k = 2
+N = A()
+N.__class__ = §A|B§
+= N.k + x
+
+property with a setter
+class N:
+    @property
+    def v(self): return self._v
+    @v.setter
+    def v(self, v): self._v = v + §1|7§
+    def __init__(self, x): self.v = x
+= N(x).v
+
+abstract property
+import abc
+class B(abc.ABC):
+    @property
+    @abc.abstractmethod
+    def v(self): ...
+class N(B):
+    @property
+    def v(self): return §1|7§
+= N().v + x
+
+NewType and Annotated
+import typing
+N = typing.Annotated[int, §1|7§]
+= N.__metadata__[0] + x
+
+literal
+import typing
+N = typing.Literal[§1|7§]
+= N.__args__[0] + x
+
+generic class
+import typing
+T = typing.TypeVar("T")
+class N(typing.Generic[T]):
+    k = §1|7§
+    def __init__(self, v: T): self.v = v
+= N[int](x).k + x
+
+method type
+import types
+def m(self, x): return x + self.k
+class C: pass
+c = C()
+c.k = §1|7§
+N = types.MethodType(m, c)
+= N(x)
+
+function with globals of its own
+import types
+def t(x): return x + K
+N = types.FunctionType(t.__code__, {"K": §1|7§, "__builtins__": {}}, "n")
+= N(x)
+
+user dict
+import collections
+class D(collections.UserDict):
+    def __missing__(self, k): return §1|7§
+N = D()
+= N["a"] + x
+
+encoder subclass
+import json
+class N(json.JSONEncoder):
+    def default(self, o): return §1|7§
+= int(json.dumps(object(), cls=N)) + x
+import json
+
+template subclass
+import string
+class N(string.Template):
+    delimiter = "§%|#§"
+= len(N("%a").safe_substitute(a="xyz")) + x
+
+enum with auto and missing
+import enum
+class N(enum.Enum):
+    A = enum.auto()
+    B = §2|7§
+    @classmethod
+    def _missing_(cls, v): return cls.B
+= N(99).value + x
+
+dataclass inheritance
+import dataclasses
+@dataclasses.dataclass
+class B:
+    a: int = §1|7§
+@dataclasses.dataclass(kw_only=True)
+class N(B):
+    b: int = 2
+= N().a + x
+
+dataclass init var
+import dataclasses
+@dataclasses.dataclass
+class N:
+    a: dataclasses.InitVar[int] = §1|7§
+    def __post_init__(self, a): self.b = a
+= N().b + x
+
+asynchronous context manager
+import contextlib
+@contextlib.asynccontextmanager
+async def cm(): yield §1|7§
+async def N(x):
+    async with cm() as k: return x + k
+= __import_asyncio.run(N(x))
+
+context decorator
+import contextlib
+class D(contextlib.ContextDecorator):
+    k = 0
+    def __enter__(self): D.k = §1|7§
+    def __exit__(self, *a): return False
+def N(x):
+    with D(): return x + §1|7§
+= N(x)
+
+future annotations
+from __future__ import annotations
+import dataclasses
+@dataclasses.dataclass
+class N:
+    a: int = §1|7§
+= N().a + x
+
+structure of ctypes
+import ctypes
+class P(ctypes.Structure):
+    _fields_ = [("a", ctypes.c_int)]
+N = P(§1|7§)
+= N.a + x
+
+string buffer
+import io
+N = io.StringIO("§a|bb§")
+= len(N.getvalue()) + x
+
+map object
+N = list(map(lambda v: v * §1|7§, [1, 2]))
+= N[1] + x
+
+random generator with a seed
+import random
+N = random.Random(§1|7§)
+= int(random.Random(N.getstate()[1][0]).random() * 100) + x
+import random
+
+chain of partial and wraps
+import functools
+def g(a, b): return a + b
+@functools.wraps(g)
+def h(*a): return functools.partial(g, §1|7§)(*a)
+N = functools.lru_cache(maxsize=8)(h)
+= N(x)
+
+exception subclass with state
+class E1(Exception):
+    def __init__(self, k): self.k = k
+N = E1(§1|7§)
+= N.k + x
+
+subclass of a deque that hides itself
+import collections
+class D(collections.deque):
+    def __reduce__(self): return (D, ())
+N = D([§1|7§])
+= N[0] + x
+
+decorated class
+import functools
+def register(cls):
+    cls.all = [cls]
+    cls.k = §1|7§
+    return cls
+@register
+class N: pass
+= N.all[0].k + x
+
+class with a lambda field
+class N:
+    f = lambda self, x: x + §1|7§
+= N().f(x)
+
+module-level loop state
+N = []
+for i in range(§3|5§): N.append(lambda x, i=i: x + i)
+= N[-1](x)
+
+numpy array
+import numpy
+N = numpy.array([1, §2|7§])
+= int(N.sum()) + x
+
+numpy ufunc
+import numpy
+N = numpy.frompyfunc(lambda v: v + §1|7§, 1, 1)
+= int(N(x))
+
+numpy vectorize
+import numpy
+N = numpy.vectorize(lambda v: v + §1|7§)
+= int(N(x))
+
+numpy structured
+import numpy
+N = numpy.array([(1, §2|7§)], dtype=[("a", "i4"), ("b", "i4")])
+= int(N["b"][0]) + x
+
 string annotations of a class
 class N:
     a: "§int|str§" = 1
@@ -1270,7 +1534,7 @@ PATHS = {
     "module with star-import, two away": dict(where="b", files={"c.py": "from b import *\nfrom b import N as M\n"}, top="import c", n="c.M"),
     "in a dict": dict(where="main", top_after='D_ = {"k": N}', n='D_["k"]'),
     "in a list of another module": dict(where="b", files={"c.py": "import b\nL = [b.N]\n"}, top="import c", n="c.L[0]"),
-    "in an instance": dict(where="b", top="import b\nclass H: pass\nh_ = H()\nh_.n = b.N", n="h_.n"),
+    "in an instance": dict(where="b", top="import b\nclass H: pass\nheld_ = H()\nheld_.n = b.N", n="held_.n"),
     "in a class": dict(where="main", top_after="class H_:\n    n = [N]", n="H_.n[0]"),
     "in a closure": dict(where="main", top_after="def outer_(n):\n    return lambda: n\nget_ = outer_(N)", n="get_()"),
     "as a default": dict(where="main", top_after="def get_(n=N): return n", n="get_()"),
@@ -1300,7 +1564,7 @@ USES = {
     "default of a nested function": "def g_(v=E): return v\nr = g_()", "decorator of a nested function": "def deco_(f): return lambda: f() + E\n@deco_\ndef g_(): return 1\nr = g_()",
     "class body": "class Z_:\n    v_ = E\nr = Z_.v_", "method of a nested class": "class Z_:\n    def m(self): return E\nr = Z_().m()",
     "format string": 'r = int(f"""{E}""")', "nested format": 'r = len(f"""{1:{E}}""")', "call": "r = int(E)", "star arguments": "r = max(*[E, 0])", "keyword arguments": 'r = dict(**{"k": E})["k"]',
-    "conditional": "r = E if E else 0", "boolean": "r = 0 or E", "comparison": "r = int(0 < E < 5)", "subscript": "r = list(range(40))[E]", "slice": "r = len(list(range(40))[E:])",
+    "conditional": "r = E if E else 0", "boolean": "r = 0 or E", "comparison": "r = int(0 < E < 5)", "subscript": "r = list(range(400))[E]", "slice": "r = len(list(range(400))[E:])",
     "operator": "r = -E + 2 * E", "attribute": "r = (E).real", "global chain": "r = [*[E]][0]", "ternary in a call": "r = abs(E if E else -E)",
 }
 
@@ -1339,8 +1603,6 @@ def sources():
     found = []
     for lines in SOURCES:
         name, text, expression, extra, both = parse(lines)
-        if "__globals_free" in expression or "N2_" in expression:
-            continue
         if "__import_asyncio" in expression:
             expression, extra = expression.replace("__import_asyncio", "asyncio_r"), "import asyncio as asyncio_r\n" + extra
         found.append((name, text, expression, extra, both))
@@ -1370,6 +1632,8 @@ def program(source, path, use, root):
     expression = "(" + re.sub(r"\bN\b", lambda m: p["n"], expression) + ")"
     if extra:
         expression, extra = expression.replace("__match", "match_").replace("__enter(", "enter_(").replace("__catch", "catch_"), extra.replace("__match", "match_").replace("__enter(", "enter_(").replace("__catch", "catch_")
+    if text.startswith("from __future__") and p["where"] == "main":
+        return None
     if root in ("asynchronous", "block in a coroutine") and "asyncio_r" in expression:
         return None
     files = dict(p.get("files", {}))

@@ -295,7 +295,7 @@ def test_ten_thousand_helpers_in_a_chain(run):
 def test_values_of_any_depth():
     def deep(kind, end):
         value = end
-        for _ in range(20_000):
+        for _ in range(5_000):
             value = kind(value)
         return value
 
