@@ -70,9 +70,11 @@ void stet_executor_close(stet_executor *x);
 
 typedef struct stet_call_request {
     stet_hash node;
-    bool cache;         /* false: run it even if a result is pinned */
-    int64_t attempts;   /* maximum number of tries; 0: as configured */
-    int64_t timeout_ms; /* for the whole call; 0: none */
+    bool cache;       /* false: run it even if a result is pinned */
+    int64_t attempts; /* maximum number of tries; 0: as configured */
+    /* For the whole call; 0: none. The call is cancelled then, unless another caller has begun it: in that case this
+     * caller stops waiting. */
+    int64_t timeout_ms;
     const char *remote; /* for this call; NULL: the executor's */
 } stet_call_request;
 

@@ -79,6 +79,7 @@ struct stet_call {
     uv_timer_t timer;
     stet_adapter_poll *poll;
     int64_t started_ms, wait_ms;
+    int64_t patience_ms; /* of the caller, if the attempt is somebody else's: when to stop waiting; 0: never */
     stet_call_outcome outcome;
     stet_error error;
     stet_call_ended *ended;

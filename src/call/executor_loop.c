@@ -56,7 +56,7 @@ static void on_timer(uv_timer_t *t) {
 
 /* The next step after that long, or when the time of the whole call is over. */
 static void later(stet_call *c, int64_t ms) {
-    int64_t deadline = detail_int(c, "deadline");
+    int64_t deadline = c->patience_ms ? c->patience_ms : detail_int(c, "deadline");
     if (deadline && c->life == CALL_ACTIVE) {
         int64_t left = deadline - stet_clock_ms();
         ms = left < ms ? left : ms;
@@ -399,7 +399,10 @@ static bool find_live(stet_call *c) {
         return false;
     for (size_t i = list.len; i-- > 0 && !found;) /* the oldest */
         if (stet_hash_equal(list.at[i].key, c->row.key)) {
+            /* The time that its first caller gave it ended with that caller; this caller has its own. */
+            c->patience_ms = detail_int(c, "deadline");
             stet_call_adopt(c, &list.at[i]);
+            stet_call_detail(c, "deadline", stet_value_null());
             found = true;
         }
     stet_attempts_release(&list);
@@ -475,6 +478,13 @@ static void resolve(stet_call *c) {
 
 void stet_call_act(stet_call *c) {
     int64_t now = stet_clock_ms(), deadline = detail_int(c, "deadline");
+    if (c->patience_ms && now >= c->patience_ms && c->life == CALL_ACTIVE) {
+        stet_error err = STET_ERROR_INIT;
+        stet_fail(&err, STET_BUSY, "the call, which was under way already, has not ended within the time given");
+        stet_hint(&err, "it goes on; wait for it with: stet call wait %.36s", c->row.execution);
+        give_up(c, &err);
+        return;
+    }
     if (deadline && now >= deadline && c->life == CALL_ACTIVE) {
         stet_error err = STET_ERROR_INIT;
         stet_fail(&err, STET_BUSY, "the call took longer than the time it was given");

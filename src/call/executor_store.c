@@ -348,6 +348,16 @@ static stet_status move_row(stet_call *c, const stet_attempt *row, stet_error *e
     return status;
 }
 
+/* With the pin in place, does the call have a value? A result that rests on the call itself has none. */
+static stet_status check_own(stet_call *c, stet_error *err) {
+    stet_hash datum;
+    stet_error inner = STET_ERROR_INIT;
+    stet_status status = stet_repo_eval(c->x->repo, c->node, &datum, &inner);
+    stet_error_clear(&inner);
+    return status == STET_FAILED ? stet_fail(err, STET_INVALID, "the result of the call rests on the call itself")
+                                 : STET_OK;
+}
+
 stet_status stet_call_integrate(stet_call *c, stet_call_event event, int64_t next_ms, bool *moved, stet_error *err) {
     stet_repo *r = c->x->repo;
     stet_hash *execs = NULL, id, result;
@@ -369,6 +379,8 @@ stet_status stet_call_integrate(stet_call *c, stet_call_event event, int64_t nex
     stet_exec exec = {.node = c->node, .result = result, .ok = ok, .attempt = (int64_t)count + 1, .timings = timings};
     if (status == STET_OK)
         status = passing ? stet_repo_put_exec(r, &exec, &id, &inner) : stet_repo_pin_exec(r, &exec, &id, &inner);
+    if (status == STET_OK && ok)
+        status = check_own(c, &inner);
     stet_attempt row = {.detail = stet_value_null()};
     if (status == STET_OK) {
         row = row_after(c, event, next_ms, id);

@@ -137,8 +137,9 @@ stet_status stet_function_parse(const char *uri, stet_function *out, stet_error 
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
         if (getenv(passed[i]))
             add_word(&f.env, stet_asprintf("%s=%s", passed[i], getenv(passed[i])));
-    add_word(&f.env, stet_strdup("STET=1"));
-    add_word(&f.argv, NULL); /* the place of the program, which is set below */
+    if (f.env.len == 0)
+        add_word(&f.env, stet_strdup("STET=1")); /* an environment all the same, and not that of this process */
+    add_word(&f.argv, NULL);                     /* the place of the program, which is set below */
     for (size_t i = 0; i < stet_value_count(u.query) && status == STET_OK; i++) {
         stet_value pair = stet_value_at(u.query, i), name = stet_value_at(pair, 0), value = stet_value_at(pair, 1);
         status = take_option(&f, stet_value_as_string(&name, NULL), stet_value_as_string(&value, NULL), value, err);

@@ -28,6 +28,7 @@
 
 #define VERSION   "1"
 #define MAX_AGAIN 20
+#define SLOTS     16 /* calls at a time, if nobody says how many */
 
 typedef struct call_state call_state;
 
@@ -37,7 +38,8 @@ typedef struct call_run {
     stet_hash node;
     stet_call *call;
     int again;
-    bool forced; /* the pinned failure is not wanted */
+    bool forced;  /* the pinned failure is not wanted */
+    bool waiting; /* for a slot */
 } call_run;
 
 struct call_state {
@@ -45,7 +47,8 @@ struct call_state {
     stet_repo *repo;
     stet_executor *executor;
     stet_calls_config config;
-    STET_VEC(call_run *) active;
+    STET_VEC(call_run *) active; /* in the order in which they came */
+    size_t running;              /* of them, those that have a slot */
 };
 
 static const char *text_of(const stet_value *v) {
@@ -212,18 +215,23 @@ static void run_free(call_run *r) {
     call_state *s = r->state;
     for (size_t i = 0; i < s->active.len; i++)
         if (s->active.at[i] == r) {
-            s->active.at[i] = s->active.at[--s->active.len];
+            memmove(s->active.at + i, s->active.at + i + 1, (--s->active.len - i) * sizeof *s->active.at);
             break;
         }
+    s->running -= !r->waiting;
     stet_call_free(r->call);
     stet_free(r);
 }
 
+static void fill_slots(call_state *s);
+
 static void fail_run(call_run *r, stet_error *err) {
     stet_run *run = r->run;
+    call_state *s = r->state;
     run_free(r);
     stet_run_fail(run, err);
     stet_error_clear(err);
+    fill_slots(s);
 }
 
 /* Files that the function names, as documents. */
@@ -441,12 +449,47 @@ static void ended(void *ctx, stet_call *c) {
         status = stet_repo_dag_value(r->state->repo, o.result, &v, &err);
         if (status == STET_OK) {
             stet_run *run = r->run;
+            call_state *s = r->state;
             run_free(r);
             stet_run_succeed(run, v);
+            fill_slots(s);
             return;
         }
     }
     fail_run(r, &err);
+}
+
+/* Begins calls that wait, as far as there are slots. Their inputs are read again: time has passed. Called when the run
+ * that left a slot has ended, because only one run at a time has its section open. */
+static void fill_slots(call_state *s) {
+    size_t slots = s->host.jobs > 0 ? (size_t)s->host.jobs : SLOTS;
+    for (;;) {
+        call_run *r = NULL;
+        for (size_t i = 0; i < s->active.len && !r; i++)
+            r = s->active.at[i]->waiting ? s->active.at[i] : NULL;
+        bool stopped = s->host.stopped && *s->host.stopped;
+        if (!r || (s->running >= slots && !stopped) ||
+            (s->host.cancelled && s->host.cancelled(s->host.cancelled_ctx))) /* all are about to be cancelled */
+            return;
+        stet_error err = STET_ERROR_INIT;
+        r->waiting = false;
+        s->running++;
+        stet_status status = stopped
+                                 ? stet_fail(&err, STET_CANCELLED, "%s: stopped before it began", stet_run_name(r->run))
+                                 : stet_run_refresh(r->run, &err);
+        if (status == STET_OK)
+            status = evaluate(r, &r->node, &err);
+        if (status == STET_OK) {
+            stet_run_suspend(r->run);
+            status = begin(r, &err);
+        }
+        if (status != STET_OK) {
+            stet_run *run = r->run;
+            run_free(r);
+            stet_run_fail(run, &err);
+            stet_error_clear(&err);
+        }
+    }
 }
 
 static stet_status call_start(void *state, stet_run *run, stet_error *err) {
@@ -461,9 +504,11 @@ static stet_status call_start(void *state, stet_run *run, stet_error *err) {
     call_run *r = stet_alloc_zero(sizeof *r);
     r->state = s;
     r->run = run;
+    r->waiting = s->running >= (s->host.jobs > 0 ? (size_t)s->host.jobs : SLOTS);
+    s->running += !r->waiting;
     *stet_vec_add(&s->active) = r;
-    status = evaluate(r, &r->node, err);
-    if (status == STET_OK)
+    status = r->waiting ? STET_OK : evaluate(r, &r->node, err);
+    if (status == STET_OK && !r->waiting)
         status = begin(r, err);
     if (status != STET_OK)
         run_free(r);

@@ -121,7 +121,14 @@ stet_status call_drive(call_session *s, stet_call *c, bool (*until)(const stet_c
 static stet_status put_function(call_session *s, stet_hash node, stet_value *out, stet_error *err) {
     stet_value record;
     stet_value_put(out, "node", stet_hash_text(node));
-    stet_status status = stet_repo_get(s->repo, node, STET_RECORD_NODE, &record, err);
+    stet_error inner = STET_ERROR_INIT;
+    stet_status status = stet_repo_get(s->repo, node, STET_RECORD_NODE, &record, &inner);
+    if (status == STET_NOT_FOUND || status == STET_CORRUPT) { /* the others are shown all the same; `check` tells */
+        stet_value_put(out, "function", stet_value_string(""));
+        stet_error_clear(&inner);
+        return STET_OK;
+    }
+    stet_error_move(err, &inner);
     if (status != STET_OK)
         return status;
     stet_value_put(out, "function", stet_value_retain(stet_value_get(record, "function")));

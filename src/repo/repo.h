@@ -65,8 +65,9 @@
  *   STET_LIMIT          too large
  *   STET_IO, STET_BUSY  as in db.h: nothing has happened
  *
- * Caveat: `stet gc` deletes objects that no ref reaches once they are an hour old (setting repo.gc_grace_s). Make a ref
- * to what you put in the same transaction.
+ * Caveat: `stet gc` deletes objects that neither a ref nor an attempt reaches once they are an hour old (setting
+ * repo.gc_grace_s); a call that is reached keeps all of its exec records. Make a ref to what you put in the same
+ * transaction.
  */
 #ifndef STET_EXEC_REPO_H
 #define STET_EXEC_REPO_H
@@ -105,7 +106,8 @@ bool stet_repo_in_transaction(const stet_repo *r);
 /* Changes whenever another handle has committed: a cheap way to notice changes. */
 int64_t stet_repo_news(stet_repo *r);
 
-/* Stores a record (repo/record.h: an object with its `type`) and returns its id. An existing object stays as it is.
+/* Stores a record (repo/record.h: an object with its `type`) and returns its id. An existing object stays as it is; one
+ * whose bytes were damaged is mended.
  * STET_NOT_FOUND, with both ids: it names an object that is not stored. STET_DENIED: it was excised here. */
 STET_CHECKED stet_status stet_repo_put(stet_repo *r, stet_value record, stet_record_type type, stet_hash *id,
                                        stet_error *err);
@@ -195,7 +197,7 @@ STET_CHECKED stet_status stet_repo_get_exec(stet_repo *r, stet_hash id, stet_exe
 /* The exec that the index commit pins for this node. One look-up in an index; the exec itself is not read. */
 STET_CHECKED stet_status stet_repo_pinned(stet_repo *r, stet_hash node, bool *there, stet_hash *exec, stet_error *err);
 /* In one transaction: stores the exec record, makes a new index commit whose exec map has it, and moves
- * refs/index/main. An earlier pin of the node is replaced; its exec record stays until gc. */
+ * refs/index/main. An earlier pin of the node is replaced; its exec record stays. */
 STET_CHECKED stet_status stet_repo_pin_exec(stet_repo *r, const stet_exec *exec, stet_hash *id, stet_error *err);
 
 typedef struct stet_pin {

@@ -87,6 +87,61 @@ static bool is_exec_of(const char *ref, const stet_attempts *done) {
     return false;
 }
 
+static bool is_old(const stet_attempt *a, int64_t before_ms) {
+    return a->done && a->updated_ms <= before_ms;
+}
+
+/* Is everything that the exec record names stored? One that lost its result is not worth keeping. */
+static bool is_complete(marks *m, int64_t number) {
+    stet_stmt *s = stet_db_stmt(m->r->db, "SELECT bytes FROM object WHERE number = ? AND state = 0");
+    bool fine = false;
+    stet_bind_int(s, 1, number);
+    stet_vec_clear(&m->names);
+    if (stet_step(s)) {
+        size_t len;
+        const char *bytes = stet_column_blob(s, 0, &len);
+        fine = bytes && stet_object_names(STET_RECORD_EXEC, STET_OBJECT_KEPT, bytes, len, &m->names);
+    }
+    stet_reset(s);
+    for (size_t i = 0; i < m->names.len && fine; i++) {
+        stet_object_row row;
+        bool there = false;
+        fine = stet_object_row_of(m->r, m->names.at[i].id, &there, &row, NULL) == STET_OK && there;
+    }
+    return fine;
+}
+
+/* Records are only ever added: all execs of a call that is kept are kept with it. *more: some were not marked yet. */
+static stet_status mark_execs(marks *m, bool *more) {
+    STET_VEC(int64_t) found = {0};
+    stet_stmt *s = stet_db_stmt(m->r->db, "SELECT o.number, e.object FROM exec_of e JOIN object o ON o.id = e.node");
+    while (stet_step(s))
+        if (is_marked(m, stet_column_int(s, 0)) && !is_marked(m, stet_column_int(s, 1)))
+            *stet_vec_add(&found) = stet_column_int(s, 1);
+    *more = false;
+    for (size_t i = 0; i < found.len; i++)
+        if (is_complete(m, found.at[i])) {
+            mark(m, found.at[i]);
+            *more = true;
+        }
+    stet_vec_release(&found);
+    return stet_db_status(m->r->db, m->err);
+}
+
+/* Calls that are under way, here or at a remote, and those that ended a short time ago. */
+static stet_status mark_attempts(marks *m, const stet_attempts *list, int64_t before_ms) {
+    stet_status st = STET_OK;
+    for (size_t i = 0; i < list->len && st == STET_OK; i++) {
+        bool there = false;
+        stet_object_row row;
+        if (!is_old(&list->at[i], before_ms))
+            st = stet_object_row_of(m->r, list->at[i].node, &there, &row, m->err);
+        if (st == STET_OK && there)
+            mark(m, row.number);
+    }
+    return st;
+}
+
 /* Young objects are roots too: somebody may be about to name them. So are tombstones made here. */
 static stet_status mark_roots(marks *m, const stet_refs *refs, const stet_attempts *done, int64_t young) {
     stet_status st = STET_OK;
@@ -141,7 +196,7 @@ static stet_status drop_done(stet_repo *r, const stet_attempts *done, stet_error
 static void keep_old(stet_attempts *list, int64_t before_ms) {
     size_t n = 0;
     for (size_t i = 0; i < list->len; i++)
-        if (list->at[i].done && list->at[i].updated_ms <= before_ms)
+        if (is_old(&list->at[i], before_ms))
             list->at[n++] = list->at[i];
         else
             stet_attempt_release(&list->at[i]);
@@ -171,11 +226,17 @@ static stet_status collect(stet_repo *r, bool dry_run, int64_t grace_s, stet_rep
     stet_status st = stet_repo_refs(r, "", &refs, err);
     if (st == STET_OK)
         st = stet_attempt_list(r, NULL, &done, NULL, err);
+    if (st == STET_OK)
+        st = mark_attempts(&m, &done, now_ms - grace_s * 1000);
     keep_old(&done, now_ms - grace_s * 1000);
     if (st == STET_OK)
         st = mark_roots(&m, &refs, &done, before_s);
-    while (m.stack.len && st == STET_OK)
-        st = mark_children(&m, m.stack.at[--m.stack.len]);
+    for (bool more = true; more && st == STET_OK;) {
+        while (m.stack.len && st == STET_OK)
+            st = mark_children(&m, m.stack.at[--m.stack.len]);
+        if (st == STET_OK)
+            st = mark_execs(&m, &more);
+    }
     if (st == STET_OK)
         st = sweep(&m, dry_run, report);
     for (size_t i = 0; i < refs.len; i++)

@@ -110,6 +110,16 @@ void stet_object_drop_loose(stet_repo *r, stet_hash id) {
     stet_map_remove(&r->seen, id.bytes, sizeof id.bytes);
 }
 
+/* Whoever makes an object again has its right bytes: that mends one that was damaged on disk. */
+static void mend_row(stet_repo *r, int64_t number, stet_record_type type, const char *bytes, size_t len) {
+    stet_stmt *s = stet_db_stmt(
+        r->db, "UPDATE object SET bytes = ?1, type = ?2 WHERE number = ?3 AND (bytes IS NOT ?1 OR type IS NOT ?2)");
+    stet_bind_blob(s, 1, bytes, len);
+    stet_bind_int(s, 2, type);
+    stet_bind_int(s, 3, number);
+    stet_run(s);
+}
+
 stet_status stet_object_store(stet_repo *r, stet_hash id, stet_record_type type, stet_object_state state,
                               const char *bytes, size_t len, const stet_record_list *names, stet_error *err) {
     bool there;
@@ -129,6 +139,7 @@ stet_status stet_object_store(stet_repo *r, stet_hash id, stet_record_type type,
         bool own = state == STET_OBJECT_LOOSE && (type == STET_RECORD_EXECMAP || type == STET_RECORD_COMMIT);
         if (row.state == STET_OBJECT_LOOSE ? !own : row.added_s < r->now_s - RENEW_AFTER_S)
             renew_row(r, row.number);
+        mend_row(r, row.number, type, bytes, len);
     } else {
         st = check_names(r, id, names, err);
         if (st != STET_OK)

@@ -85,7 +85,7 @@ t("a worker of the same project goes on with the same process", r.get("ok") is T
 second.communicate(timeout=60)
 
 # A worker that was stopped, not killed, comes back: what it has counts for nothing.
-zombie = start("worker", "--remote", REMOTE, "--lease", "0.5s", cwd="one")
+zombie = start("worker", "--remote", REMOTE, "--lease", "0.5s", "--json", cwd="one")
 call = run(job("d", 1), "--detach")["id"]
 until(lambda: "d" in lines())
 zombie.send_signal(signal.SIGSTOP)
@@ -98,7 +98,8 @@ t("and not the one that was away, by its second attempt", answer("call", "show",
 t("one result is kept", len(answer("call", "show", call, cwd="caller").get("execs", [])) == 1)
 zombie.send_signal(signal.SIGINT)
 t("a worker ends by Ctrl-C", zombie.wait(timeout=30) == 0 or zombie.returncode == 130)
-zombie.communicate()
+report = json.loads(zombie.communicate()[0].splitlines()[-1])
+t("and does not count the work of the other as its own", report["ok"] == 0 and report["lost"] == 1, report)
 heir.communicate(timeout=60)
 
 # Cancelling reaches a worker.

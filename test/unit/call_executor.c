@@ -462,6 +462,52 @@ static void its_time_is_over(void **state) {
     stet_call_free(c);
 }
 
+/* Somebody else began it, without a limit or with one that is over: only the own patience counts. */
+static void whoever_joins_has_a_time_of_its_own(void **state) {
+    (void)state;
+    adapter("test -e go && done_ok || pending t");
+    stet_call *c = start(&(stet_call_request){.node = node_of(1), .cache = true, .timeout_ms = 60000});
+    for (int i = 0; i < 10000 && !stet_call_submitted(c); i++)
+        uv_run(&loop, UV_RUN_ONCE);
+    stet_call_free(c); /* its process was killed */
+    stet_attempt a = only_attempt(true);
+    stet_value_put(&a.detail, "deadline", stet_value_int(1)); /* long ago */
+    OK(stet_attempt_move(repo, &a, a.state, &err));
+    c = start(&(stet_call_request){.node = node_of(1), .cache = true, .timeout_ms = 200});
+    settle(1);
+    assert_int_equal(stet_call_state_of(c), STET_CALL_FAILED);
+    assert_int_equal(stet_call_outcome_of(c)->error->status, STET_BUSY);
+    stet_call_free(c);
+    stet_attempt b = only_attempt(true); /* it goes on */
+    assert_string_equal(a.execution, b.execution);
+    stet_attempt_release(&a);
+    stet_attempt_release(&b);
+    OK(stet_file_append("go", "x", 1, false, &err));
+    assert_int_equal(run(node_of(1)), STET_CALL_COMPLETED_OK);
+}
+
+static void a_result_that_rests_on_the_call_itself_is_refused(void **state) {
+    (void)state;
+    stet_hash node = node_of(1), dag, exec;
+    bool pinned;
+    adapter("done_ok");
+    assert_int_equal(run(node), STET_CALL_COMPLETED_OK);
+    OK(stet_dag_id(node, stet_value_null(), stet_repo_sink(repo), &dag, &err));
+    stet_hash was = good;
+    good = dag;
+    adapter("done_ok");
+    good = was;
+    stet_call *c = start(&(stet_call_request){.node = node});
+    settle(1);
+    assert_int_equal(stet_call_state_of(c), STET_CALL_FAILED);
+    assert_non_null(strstr(stet_call_outcome_of(c)->error->message, "rests on the call itself"));
+    stet_call_free(c);
+    OK(stet_executor_pinned(executor, node, &pinned, &exec, &err)); /* the earlier result stands */
+    assert_true(pinned);
+    assert_int_equal(run(node), STET_CALL_PINNED_HIT);
+    assert_int_equal(execs(node), 1);
+}
+
 static void freed_in_the_middle_it_harms_nobody(void **state) {
     (void)state;
     adapter("sleep 0.3; done_ok");
@@ -543,6 +589,8 @@ int main(void) {
         T(rows_in_every_state_are_taken_up),
         T(cancelled_by_somebody_else_it_ends),
         T(its_time_is_over),
+        T(whoever_joins_has_a_time_of_its_own),
+        T(a_result_that_rests_on_the_call_itself_is_refused),
         T(freed_in_the_middle_it_harms_nobody),
         T(more_calls_than_adapters_may_run),
         T(what_is_no_call_is_refused),

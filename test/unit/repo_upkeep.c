@@ -35,11 +35,14 @@ static void gc_keeps_what_a_ref_reaches(void **state) {
     stet_hash first, second;
     OK(stet_repo_pin_exec(r, &old, &first, &err));
     OK(stet_repo_pin_exec(r, &new, &second, &err));
+    stet_exec tried = kit_exec(r, kit_call(r, 3), "\"never pinned\"");
+    stet_hash try;
+    OK(stet_repo_put_exec(r, &tried, &try, &err));
     assert_int_equal(swept(r, &now), 0); /* everything is young */
     stet_repo_gc_report report;
     OK(stet_repo_gc(r, &(stet_repo_gc_opts){.dry_run = true, .grace_s = 0}, &report, &err));
     int64_t would = report.objects;
-    assert_true(would >= 3);
+    assert_true(would >= 2);
     bool there;
     OK(stet_repo_has(r, lone, &there, &err));
     assert_true(there);
@@ -49,13 +52,15 @@ static void gc_keeps_what_a_ref_reaches(void **state) {
     stet_clock_hook = NULL;
     OK(stet_repo_has(r, lone, &there, &err));
     assert_false(there);
-    OK(stet_repo_has(r, first, &there, &err)); /* its pin was replaced */
-    assert_false(there);
+    OK(stet_repo_has(r, first, &there, &err)); /* its pin was replaced: records of a call are only added */
+    assert_true(there);
     stet_hash *all;
     size_t n;
     OK(stet_repo_execs(r, old.node, &all, &n, &err));
-    assert_int_equal(n, 1);
+    assert_int_equal(n, 2);
     free(all);
+    OK(stet_repo_has(r, try, &there, &err)); /* of a call that nothing reaches */
+    assert_false(there);
     OK(stet_repo_has(r, a, &there, &err)); /* history */
     assert_true(there);
     kit_sound(r);
@@ -108,6 +113,31 @@ static void gc_ends_what_is_done(void **state) {
     assert_int_equal(report.objects, 3);
     stet_value v;
     OK(stet_repo_dag_value(r, dag[1], &v, &err));
+    kit_sound(r);
+    stet_repo_close(r);
+}
+
+/* A call that runs at a remote has no ref here: its attempt keeps it, with the records of its tries. */
+static void gc_keeps_calls_that_are_under_way(void **state) {
+    (void)state;
+    stet_repo *r = kit_fresh("live.db");
+    stet_attempt a = {.node = kit_call(r, 1), .detail = stet_value_null()};
+    stet_exec failed = kit_exec(r, a.node, "\"tried\"");
+    stet_hash exec;
+    bool there;
+    OK(stet_repo_put_exec(r, &failed, &exec, &err));
+    stet_uuid(a.execution);
+    OK(stet_attempt_add(r, &a, &err));
+    stet_db_exec(r->db, "UPDATE object SET added_s = 1");
+    assert_int_equal(swept(r, &at_once), 0);
+    OK(stet_repo_has(r, exec, &there, &err));
+    assert_true(there);
+    kit_sound(r);
+    a.done = true;
+    OK(stet_attempt_move(r, &a, a.state, &err));
+    assert_true(swept(r, &at_once) > 0);
+    OK(stet_repo_has(r, a.node, &there, &err));
+    assert_false(there);
     kit_sound(r);
     stet_repo_close(r);
 }
@@ -503,6 +533,7 @@ int main(void) {
         cmocka_unit_test(gc_keeps_what_a_ref_reaches),
         cmocka_unit_test(gc_leaves_the_young),
         cmocka_unit_test(gc_ends_what_is_done),
+        cmocka_unit_test(gc_keeps_calls_that_are_under_way),
         cmocka_unit_test(gc_stops_where_something_is_damaged),
         cmocka_unit_test(gc_bears_numbers_of_any_size),
         cmocka_unit_test(excised_objects_do_not_come_back),
