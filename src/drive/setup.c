@@ -148,11 +148,8 @@ static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
     if (status != STET_OK)
         return status;
     if (stet_value_type(c->source) != STET_TYPE_NULL) {
-        stet_path path = STET_PATH_INIT;
         stet_docname result = stet_piece_name(p, NULL);
-        stet_path_push(&path, "source");
-        status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_value_retain(c->source), err);
-        stet_path_release(&path);
+        status = stet_tx_write_member(tx, &result, "source", stet_value_retain(c->source), err);
     }
     if (status == STET_OK)
         status = stet_piece_adjust(tx, branch, p, c->unset, c->set, err);
