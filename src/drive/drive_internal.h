@@ -26,7 +26,7 @@ typedef struct driver {
     stet_names tolerated; /* leftovers that were read because a node may still write them; until all rests */
     bool orphans;         /* a drive that died has left commands that nodes may go on with */
     bool distrust;        /* in a copy of a project: a piece with an invalid pattern is made unknown */
-    stet_map wrong;       /* reported problems of patterns */
+    stet_map reported;    /* problems of patterns that were reported, by message */
     stet_value invalid;   /* {"SPACE\nPIECE": message}: the pieces that they are of */
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: reported once, at the end */

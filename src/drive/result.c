@@ -23,7 +23,7 @@ static bool may_be_fresh(const driver *d) {
     return !d->spec->observe_only && r->failed == 0 && (r->aside == 0 || only_conflicts(r));
 }
 
-/* What was made fresh for the reader is part of the run: the report is about all of it. */
+/* Adds what ran to make the result fresh to the report: it is part of the run. */
 static stet_status settle_again(driver *d, size_t ran, stet_error *err) {
     const stet_sched_report *was = &d->out->report;
     stet_sched_report r = {0};

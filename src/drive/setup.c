@@ -26,7 +26,7 @@ static char *kept_path(const stet_project *p, const char *file) {
     struct stat top, st;
     if (strncmp(file, root, len) == 0 && file[len] == '/')
         return stet_strdup(file + len + 1);
-    /* The project may be reached by another way. */
+    /* The path may lead to the project by another way, such as a link. */
     for (const char *slash = strchr(file + 1, '/'); slash && stet_sys_stat(root, &top) == 0;
          slash = strchr(slash + 1, '/')) {
         char *above = stet_strndup(file, (size_t)(slash - file));

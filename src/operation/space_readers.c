@@ -151,7 +151,7 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_status status = space_begin(ctx, args, SPACE_READ, &asked, err);
     if (status != STET_OK)
         return status;
-    /* Who reads it is recorded here; how they stand, with patterns and files as they are now, may be known in a copy. */
+    /* The readers are recorded in the space; their states, with patterns and files as they are now, maybe in a copy. */
     piece_begin(ctx, args, PIECE_NOW, &c, err);
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
