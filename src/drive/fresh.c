@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/text.h"
 #include "drive/drive_internal.h"
 #include "drive/scratch.h"
 #include "os/file.h"
@@ -54,14 +53,10 @@ static stet_status pieces_of(driver *d, const stet_docname *name, stet_value *na
 
 /* An action failed, so that the value would be an old one. */
 static stet_status say_failed(stet_sched *sched, const stet_sched_report *r, stet_error *err) {
-    stet_value first = stet_value_at(stet_value_count(r->problems) ? r->problems : stet_sched_failed_before(sched), 0);
-    stet_value piece = stet_value_get(first, "piece"), node = stet_value_get(first, "node"),
-               message = stet_value_get(stet_value_get(first, "error"), "message");
-    const char *in = stet_value_text(&piece, "");
-    const char *who = stet_value_text(&node, "an action");
-    const char *why = stet_value_text(&message, "failed");
-    in += strncmp(in, "piece:", 6) == 0 ? 6 : 0;
-    return stet_fail(err, STET_FAILED, "not fresh: %s%s%s: %s", in, *in ? "/" : "", who, why);
+    drive_failure first;
+    drive_first_failure(r->problems, stet_sched_failed_before(sched), &first);
+    const char *in = first.piece + (strncmp(first.piece, "piece:", 6) == 0 ? 6 : 0);
+    return stet_fail(err, STET_FAILED, "not fresh: %s%s%s: %s", in, *in ? "/" : "", first.node, first.message);
 }
 
 stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec, const stet_docname *name,

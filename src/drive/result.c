@@ -44,6 +44,13 @@ static stet_status settle_again(driver *d, size_t ran, stet_error *err) {
     return status;
 }
 
+void drive_first_failure(stet_value problems, stet_value failed_before, drive_failure *out) {
+    stet_value first = stet_value_at(stet_value_count(problems) ? problems : failed_before, 0);
+    out->piece = stet_value_text_at_or(first, "piece", "", &out->hold[0]);
+    out->node = stet_value_text_at_or(first, "node", "an action", &out->hold[1]);
+    out->message = stet_value_text_at_or(stet_value_get(first, "error"), "message", "failed", &out->hold[2]);
+}
+
 stet_status drive_read_result(driver *d, stet_error *err) {
     stet_drive_outcome *o = d->out;
     char *doc = stet_piece_doc(d->piece);
