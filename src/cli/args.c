@@ -68,7 +68,7 @@ static void put_valid(const parser *p, stet_value list) {
         stet_value_release(list);
 }
 
-/* First words: nouns once each, and words that stand alone. */
+/* The valid first words: each noun once, and operations of one word. */
 static stet_status unknown_command(const parser *p, const char *word) {
     stet_suggest s = stet_suggest_begin(word);
     stet_buf valid = STET_BUF(4096);
@@ -297,7 +297,7 @@ static void choose(parser *p, const stet_op *op) {
     p->out->noun[0] = 0;
 }
 
-/* A flag of an operation after a noun that is an operation too: that one is meant. */
+/* The noun is an operation, too, and the flag belongs to that operation. */
 static void choose_noun_itself(parser *p) {
     const stet_op *op = p->out->noun[0] ? stet_op_find(p->out->noun) : NULL;
     if (op)
@@ -452,7 +452,7 @@ static stet_status short_flags(parser *p, const char *word) {
     return STET_OK;
 }
 
-/* A word that is no flag: a part of the operation's name, or an argument. */
+/* A word that is not a flag: a part of the operation's name, or an argument. */
 static stet_status plain_word(parser *p, const char *word) {
     stet_cli_words *w = p->out;
     if (w->op) {

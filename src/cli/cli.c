@@ -48,7 +48,7 @@ static void catch_signals(void) {
     sigaction(SIGPIPE, &ignore, NULL);
     static const int stops[] = {SIGINT, SIGTERM};
     for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
-        /* Whoever started us with the signal ignored (a shell's background job, nohup) wants it so. */
+        /* A signal that was ignored at the start (a background job of a shell, nohup) stays ignored. */
         if (sigaction(stops[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(stops[i], &stop, NULL);
 }
@@ -176,7 +176,7 @@ static void progress(stet_op_ctx *ctx, int64_t done, int64_t total, const char *
         stet_buf_str(&text, "  ");
         stet_text_plain(&r, note, strnlen(note, 400));
     }
-    if (c->progress_terminal) { /* one line: what wraps could not be taken back */
+    if (c->progress_terminal) { /* cut to one line: a wrapped line could not be erased */
         size_t fits = stet_text_fitting(stet_buf_cstr(&text), text.len, columns_of(STDERR_FILENO) - 1);
         fprintf(stderr, "\r\033[K%.*s", (int)fits, stet_buf_cstr(&text));
     } else
@@ -342,7 +342,7 @@ int stet_cli_run(const stet_op *op, int count, char *const *words) {
     hide_progress(&c);
     stet_out_flush(&c.out);
     if (status == STET_CANCELLED && stet_out_reader_gone(&c.out) && !stop_asked) {
-        /* A stream that ended because its reader had enough. */
+        /* The reader of the stream closed it: not a failure. */
         stet_error_clear(&err);
         status = STET_OK;
     }

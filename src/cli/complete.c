@@ -69,7 +69,7 @@ static void flag_pattern(stet_buf *out, const char *name, char letter) {
         stet_buf_printf(out, "|-%c", letter);
 }
 
-/* "-C|--project|--color": global flags that are followed by a value, which is no command. */
+/* "-C|--project|--color": global flags whose next word is a value, not a command. */
 static void valued_globals(stet_buf *out) {
     bool any = false;
     for (const stet_cli_global *g = stet_cli_globals; g->name; g++) {

@@ -68,7 +68,7 @@ static stet_value op_value(const stet_op *op) {
     return v;
 }
 
-/* The words joined by one blank; too long ones are cut, and then name nothing. */
+/* Joins the words with blanks. Text that is too long is cut, and then matches no operation. */
 static void join_topic(stet_value words, char out[TOPIC_MAX]) {
     size_t at = 0;
     out[0] = 0;

@@ -10,7 +10,8 @@
 #include "graph/child.h"
 #include "graph/near.h"
 
-/* A part of the result that the pattern does not have is a slip. What lies behind a link may have any. */
+/* Refuses a part of the result that the pattern does not define: it is misspelt. What lies behind a link may have any
+ * members. */
 static stet_status check_part(const char *piece, stet_value result, const char *text, stet_error *err) {
     stet_path path = STET_PATH_INIT;
     stet_buf scratch = STET_BUF(0), keys = STET_BUF(0);
@@ -99,7 +100,7 @@ stet_status drive_accept_new(void *ctx, const stet_process *g, stet_error *err) 
     driver *d = ctx;
     bool closed;
     stet_value linked = stet_process_linked(g, &closed);
-    d->named = true; /* whoever is read and leads back here does not set it up meanwhile */
+    d->named = true; /* a piece that reads this one must not set it up meanwhile */
     stet_status status = check_demand(d, g->piece, g->binding, err);
     if (status == STET_OK)
         status = check_nodes(d, g->piece, g, NULL, err);

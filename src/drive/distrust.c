@@ -26,7 +26,7 @@ static bool add_action(void *ctx, int64_t action, const char *name, size_t name_
     return true;
 }
 
-/* All of its actions. One that failed is not up to date anyway. */
+/* Makes all actions of the piece unknown, except failed ones, which are not up to date anyway. */
 static stet_status distrust_own(stet_space *space, int64_t branch, const stet_piece *p, stet_error *err) {
     piece_actions all = {.p = p, .arena = STET_ARENA_INIT};
     stet_action_filter filter = {.piece = p->doc, .scope = p->scope, .generation = -1};
@@ -41,7 +41,7 @@ static stet_status distrust_own(stet_space *space, int64_t branch, const stet_pi
     return status;
 }
 
-/* Does it read an output of a node of the piece? Then it is stale. `own`: it is an action of the piece. */
+/* Is the action known not to be up to date: one of the piece itself (`here`), or a reader of an output of its nodes? */
 static bool is_told(const stet_action_record *r, const stet_piece *p, bool here) {
     size_t len = strlen(p->doc);
     if ((here && stet_piece_has(p, &r->key)) || r->cause.state == STET_STATE_UNKNOWN)

@@ -29,7 +29,7 @@ stet_live *stet_live_open(stet_project *project) {
     l->answer = stet_asprintf("%s.answer", l->path);
     bool open = stet_file_mkdirs(dir, 0755, NULL) == STET_OK &&
                 stet_lock_open(l->path, STET_LOCK_PLAIN, &l->lock, NULL) == STET_OK &&
-                stet_lock_take(l->lock, STET_LOCK_EXCLUSIVE, 2000, NULL) == STET_OK; /* an asker looks */
+                stet_lock_take(l->lock, STET_LOCK_EXCLUSIVE, 2000, NULL) == STET_OK; /* others test it */
     stet_free(dir);
     if (!open) {
         stet_live_close(l);
@@ -70,7 +70,7 @@ void stet_live_answer(stet_live *l, stet_sched *sched, const char *space, const 
         char *text = stet_json_print(v, STET_JSON_CANONICAL, &len);
         unlink(l->ask);
         if (stet_file_replace(l->answer, text, len, 0600, NULL) != STET_OK)
-            unlink(l->answer); /* whoever asks is told that there is no answer */
+            unlink(l->answer); /* then the asking process reports that there is no answer */
         stet_free(text);
         stet_value_release(v);
     }

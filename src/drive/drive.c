@@ -45,10 +45,10 @@ stet_status stet_drive_demand_path(const char *text, stet_path *out, stet_error 
     return STET_OK;
 }
 
-#define ASK_MS  1000 /* how long a process that watches has for its answer */
-#define LOOK_MS 300  /* while watching: how often others are looked for, and files where there is no watch */
+#define ASK_MS  1000 /* how long a watching process may take to answer */
+#define LOOK_MS 300  /* while watching: how often to look for commits of others, and for files if there is no watch */
 
-/* For the commands of another space. */
+/* Opens the followed files of another space, for commands that run there. */
 stet_status drive_files_of(void *ctx, stet_space *space, void **files, stet_error *err) {
     driver *d = ctx;
     stet_files *f;
@@ -82,7 +82,7 @@ static stet_status look_at_far(driver *d, const char *name, stet_names *names, s
     return status;
 }
 
-/* What is read in other spaces may rest on files, too. */
+/* Documents of other spaces may be computed from files, too. */
 static stet_status bring_far_files_up(driver *d, stet_error *err) {
     stet_names names = {0};
     stet_status status = stet_observe_others(d->space, &names, err);
@@ -95,7 +95,7 @@ static stet_status bring_far_files_up(driver *d, stet_error *err) {
         if (!before)
             status = look_at_far(d, name, &names, &mine);
         stet_free(name);
-        if (status == STET_NOT_FOUND) /* its readers are told elsewhere */
+        if (status == STET_NOT_FOUND) /* reported by note_absent */
             status = STET_OK;
         else if (status != STET_OK && err)
             stet_error_move(err, &mine);
@@ -165,7 +165,7 @@ static stet_status judge_all_left(driver *d, stet_error *err) {
     return status;
 }
 
-/* Documents of files become what files are: by asking whoever watches, else by looking at all of them. */
+/* Brings the documents of files up to date: asks a process that watches them, or else looks at all of them. */
 stet_status drive_bring_files_up(driver *d, stet_error *err) {
     stet_files_report r;
     stet_status status = STET_OK;
@@ -277,7 +277,7 @@ static stet_status demand_cell(driver *d, const stet_docname *name, stet_pathref
     return stet_sched_demand_cell(d->sched, name->id, name->scope, path, err);
 }
 
-/* The output of one node, which must be there. */
+/* Demands the output of one node, which must exist. */
 static stet_status demand_node(driver *d, stet_value name, stet_error *err) {
     stet_value row;
     const char *node = stet_value_text(&name, "");
@@ -332,7 +332,7 @@ void drive_take_report(driver *d, const stet_sched_report *r) {
     d->out->failed_before = stet_value_retain(stet_sched_failed_before(d->sched));
 }
 
-/* Starts a stopped piece again: whoever drives it wants it to go on. */
+/* Clears the stop mark of a piece: driving a piece starts it again. */
 static stet_status unstop(stet_tx *tx, void *ctx, stet_error *err) {
     return stet_piece_set_stopped(tx, ctx, false, err);
 }
@@ -345,7 +345,7 @@ static stet_status wake(driver *d, stet_error *err) {
     return status;
 }
 
-/* Actions of a piece that was deleted meanwhile have nothing to do any more: that is no success. */
+/* A piece that was deleted while it ran has nothing left to run. That is a failure, not a success. */
 static stet_status still_there(driver *d, stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
     stet_status status = drive_look(d, &mine);
@@ -359,7 +359,7 @@ static stet_status still_there(driver *d, stet_error *err) {
     return status;
 }
 
-/* A misspelt space must not go unnoticed: what it holds is read as absent, and nothing fails. Each is told once. */
+/* Reports each space that does not exist once: documents of a misspelt space are read as absent, and nothing fails. */
 static stet_status note_absent(driver *d, stet_error *err) {
     stet_value now = stet_value_null();
     stet_status status = stet_standing_absent(d->space, d->branch, d->piece, &now, err);

@@ -17,7 +17,7 @@ typedef struct explaining {
     char *prefix;        /* of the documents of its nodes' outputs */
 } explaining;
 
-/* Nodes whose outputs one reads, the nearest first. */
+/* The nodes whose outputs an action reads, the nearest first. */
 typedef struct makers {
     const char *prefix, *scope;
     STET_VEC(char *) at;
@@ -63,7 +63,7 @@ static char *waits_for(const explaining *x, const char *node) {
             continue;
         bool pending = stet_map_get(&x->marked, at, len) != NULL;
         if (!is_command(row)) {
-            /* what it made last is a value still */
+            /* its last output is still a value, so nobody waits for it */
         } else if (i > 0 && !pending && stet_value_find(x->failures, at, len, NULL)) {
             found = stet_strdup(at);
         } else if (i == 0 || pending) {
@@ -78,7 +78,7 @@ static char *waits_for(const explaining *x, const char *node) {
     return found;
 }
 
-/* Of a part of a piece, only what that part needs is going to run. When in doubt it is. */
+/* Will the node run? If only a part of the piece is wanted, only what that part needs runs. In doubt, it runs. */
 static bool is_wanted(const explaining *x, const char *node) {
     bool wanted = true;
     if (x->d->out->part && stet_sched_is_wanted(x->d->sched, x->d->stored->key, node, &wanted, NULL) != STET_OK)
@@ -115,7 +115,7 @@ static void note_marked(explaining *x, const stet_marked *marks, size_t count, s
             stet_map_put(&x->marked, r.key.action, strlen(r.key.action), (stet_slot){.n = 1});
 }
 
-/* What failed, and has nothing new to run on: it does not run, unless that is asked for. */
+/* Failed actions whose inputs have not changed run only if that is requested (retry_failed). */
 static void explain_failures(const explaining *x) {
     stet_drive_outcome *out = x->d->out;
     stet_value *list = x->d->spec->retry_failed ? &out->actions : &out->failed_before;
@@ -175,7 +175,7 @@ static stet_status explain_restarts(const explaining *x, stet_error *err) {
     return status;
 }
 
-/* What other pieces have to run first, because the result links to it. */
+/* Outdated actions of other pieces that the result links to: they run first. */
 static stet_status explain_leads(const explaining *x, const stet_standing *all, stet_error *err) {
     stet_drive_outcome *out = x->d->out;
     stet_value list = stet_value_null();

@@ -26,7 +26,7 @@ typedef struct driver {
     stet_names tolerated; /* leftovers that were read because a node may still write them; until all rests */
     bool orphans;         /* a drive that died has left commands that nodes may go on with */
     bool distrust;        /* in a copy of a project: a piece with an invalid pattern is made unknown */
-    stet_map wrong;       /* reported problems of patterns */
+    stet_map reported;    /* problems of patterns that were reported, by message */
     stet_value invalid;   /* {"SPACE\nPIECE": message}: the pieces that they are of */
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: reported once, at the end */
@@ -94,6 +94,12 @@ void drive_close(driver *d);
 void drive_take_report(driver *d, const stet_sched_report *r);
 /* In result.c: after a settling that came to its end, reads the result into the outcome. */
 STET_CHECKED stet_status drive_read_result(driver *d, stet_error *err);
+/* The first of these problems, or else the first action that failed before. Its texts lie in `*out` or in the lists. */
+typedef struct drive_failure {
+    stet_value hold[3];
+    const char *piece, *node, *message; /* "", "an action" and "failed" if they are not known */
+} drive_failure;
+void drive_first_failure(stet_value problems, stet_value failed_before, drive_failure *out);
 /* In drive.c: are only nodes or parts of the result wanted? */
 bool drive_wants_part(const driver *d);
 /* In drive.c: brings the documents of files up to date. */

@@ -46,12 +46,12 @@ static void begin_run(driver *d) {
         stet_runfile_stage(d->run, STET_STAGE_RUNNING);
 }
 
-/* While nothing ends: so often, to show that what takes long lives. */
+/* How often progress is reported while no action ends, to show that the run is alive. */
 #define TELL_US 100000
 
 static void tell_progress(driver *d, bool ended) {
     int64_t now = stet_clock_monotonic_us();
-    bool waiting = d->running + d->queued == 0; /* a watch, until something changes */
+    bool waiting = d->running + d->queued == 0; /* a watch that waits for a change */
     if (!d->spec->progress || (!ended && (waiting || now - d->shown_us < TELL_US)))
         return;
     stet_buf note = STET_BUF(4096);
@@ -73,7 +73,7 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
                               &(stet_task_spec){.kind = e->effect ? "effect" : "computation", .verifier = e->verifier});
             stet_runfile_task_start(d->run, e->node);
             stet_estimate_started(d->estimate, e->node);
-            /* What the run is about is on disk from the start, not a second later. */
+            /* The first task is on disk at once, not a second later. */
             if (first && stet_runfile_flush(d->run, &d->run_error) != STET_OK)
                 d->run_failed = true;
         }
@@ -108,7 +108,7 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
     tell_progress(d, ended);
 }
 
-/* What an action says is kept beside the run, in a log of its own. */
+/* Each action has a log of what it printed, beside the run file. */
 void drive_on_log(void *ctx, const char *node, const char *stream, const char *bytes, size_t len) {
     (void)stream;
     driver *d = ctx;
@@ -126,7 +126,7 @@ void drive_on_log(void *ctx, const char *node, const char *stream, const char *b
         d->run_failed = true;
 }
 
-/* Asked between any two steps and while commands run, so it is also where the run's file gets its second. */
+/* Called between any two steps and while commands run, so it also writes the run file, at most once a second. */
 bool drive_is_cancelled(void *ctx) {
     driver *d = ctx;
     if (d->run && !d->run_failed && stet_runfile_tick(d->run, &d->run_error) != STET_OK)
@@ -170,7 +170,7 @@ static stet_status enter_verifiers(driver *d, stet_error *err) {
     return status;
 }
 
-/* What the run's result is: the state of the space at its end. */
+/* Commits the run, if its verifiers passed. Its result is the state of the space at its end. */
 static bool commit_run(driver *d) {
     stet_value_release(d->out->unverified);
     d->out->unverified = stet_value_array();
@@ -205,7 +205,7 @@ static int64_t time_saved(driver *d) {
     return saved;
 }
 
-/* Those that fail are failed tasks, whether they ran or not. */
+/* Records failing actions as failed tasks, whether or not they ran in this drive. */
 static void list_failed(driver *d, stet_value list) {
     for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_value p = stet_value_at(list, i), node = stet_value_get(p, "node"),
@@ -223,7 +223,7 @@ static void list_failed(driver *d, stet_value list) {
     }
 }
 
-/* The run's tasks say what its summary says: some that failed meanwhile wait now, or are not wanted any more. */
+/* Makes the tasks agree with the summary: some actions that failed during the run now wait, or are no longer needed. */
 static void agree(driver *d) {
     const void *key;
     size_t len;

@@ -13,8 +13,8 @@
 #include "os/file.h"
 
 #define NAMES_SHOWN 3
-#define READ_MAX    (2 << 20) /* bytes of a run file that is learnt from */
-#define ASKED_MAX   1000      /* nodes of earlier runs that are looked for */
+#define READ_MAX    (2 << 20) /* bytes of a run file that is read for durations */
+#define ASKED_MAX   1000      /* nodes of earlier runs that are looked up in the graph */
 
 typedef struct running {
     char *node;
@@ -25,7 +25,7 @@ struct stet_estimate {
     stet_map known; /* node -> milliseconds of its longest completed run */
     stet_map idle;  /* the same, without those that have begun in this drive */
     STET_VEC(running) running;
-    size_t most; /* at a time, so far */
+    size_t most; /* actions that ran at the same time, so far */
     int64_t began_us;
 };
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "drive/drive.h"
+#include "drive/drive_internal.h"
 #include "fleet/state.h"
 #include "os/file.h"
 
@@ -66,13 +66,10 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
                 stet_error_clear(err);
             status = STET_OK;
         } else if (o.report.failed > 0 || o.report.aside > 0) {
-            stet_value first =
-                           stet_value_at(stet_value_count(o.report.problems) ? o.report.problems : o.failed_before, 0),
-                       error = stet_value_get(first, "error"), node = stet_value_get(first, "node"),
-                       message = stet_value_get(error, "message");
+            drive_failure first;
+            drive_first_failure(o.report.problems, o.failed_before, &first);
             out->verdict = STET_DRIVE_FAILED;
-            snprintf(out->reason, sizeof out->reason, "%s: %s", stet_value_text(&node, "an action"),
-                     stet_value_text(&message, "failed"));
+            snprintf(out->reason, sizeof out->reason, "%s: %s", first.node, first.message);
         }
         stet_drive_outcome_release(&o);
     }

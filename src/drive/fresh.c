@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/text.h"
 #include "drive/drive_internal.h"
 #include "drive/scratch.h"
 #include "os/file.h"
@@ -29,7 +28,7 @@ void drive_close(driver *d) {
         stet_files_close(d->far_files.at[i]);
     stet_vec_release(&d->far_files);
     stet_piece_free(d->stored);
-    stet_map_release(&d->wrong);
+    stet_map_release(&d->reported);
     stet_value_release(d->invalid);
     stet_vec_release(&d->parts);
     stet_arena_release(&d->arena);
@@ -52,16 +51,12 @@ static stet_status pieces_of(driver *d, const stet_docname *name, stet_value *na
     return stet_piece_names(d->space, d->branch, NULL, 10000, names, &more, err);
 }
 
-/* The value would be an older one. */
+/* An action failed, so that the value would be an old one. */
 static stet_status say_failed(stet_sched *sched, const stet_sched_report *r, stet_error *err) {
-    stet_value first = stet_value_at(stet_value_count(r->problems) ? r->problems : stet_sched_failed_before(sched), 0);
-    stet_value piece = stet_value_get(first, "piece"), node = stet_value_get(first, "node"),
-               message = stet_value_get(stet_value_get(first, "error"), "message");
-    const char *in = stet_value_text(&piece, "");
-    const char *who = stet_value_text(&node, "an action");
-    const char *why = stet_value_text(&message, "failed");
-    in += strncmp(in, "piece:", 6) == 0 ? 6 : 0;
-    return stet_fail(err, STET_FAILED, "not fresh: %s%s%s: %s", in, *in ? "/" : "", who, why);
+    drive_failure first;
+    drive_first_failure(r->problems, stet_sched_failed_before(sched), &first);
+    const char *in = first.piece + (strncmp(first.piece, "piece:", 6) == 0 ? 6 : 0);
+    return stet_fail(err, STET_FAILED, "not fresh: %s%s%s: %s", in, *in ? "/" : "", first.node, first.message);
 }
 
 stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec, const stet_docname *name,
@@ -99,7 +94,7 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
         status = stet_files_save(d.files, err);
     for (size_t i = 0; i < d.far_files.len && report.runs > 0 && status == STET_OK; i++)
         status = stet_files_save(d.far_files.at[i], err);
-    /* What others kept changing was put aside here, and is tried again there. */
+    /* Actions that were put aside, because others kept changing what they read, are tried again by get_fresh. */
     if (status == STET_OK)
         status = report.failed > 0
                      ? say_failed(d.sched, &report, err)
@@ -170,7 +165,7 @@ static bool anything_changed(stet_project *project, const stet_drive_spec *spec)
     if (status == STET_OK && !changed)
         status = stet_space_names(project, &all, NULL);
     for (size_t i = 0; i < read.len && status == STET_OK && !changed; i++) {
-        char *name = stet_strdup(read.at[i]); /* the list grows */
+        char *name = stet_strdup(read.at[i]); /* a copy, since the list grows */
         bool looked = holds(&read, i, name) || (strcmp(name, own) == 0 && !forked);
         if (!looked && look_at_space(project, name, NULL, &read, &changed) != STET_OK)
             changed = false;

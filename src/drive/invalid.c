@@ -33,7 +33,7 @@ stet_status drive_refuse_invalid(driver *d, const stet_docname *name, stet_pathr
     if (stet_drive_persist(d->project))
         status = stet_sched_rests_on(d->sched, name, path, is_invalid, d, &found, err);
     else
-        found = stet_strdup(""); /* nothing is recorded that would tell */
+        found = stet_strdup(""); /* nothing is recorded, so that any piece may be the one */
     if (status == STET_OK && found) {
         stet_value message = stet_value_at(d->invalid, 0);
         for (size_t i = 0; i < stet_value_count(d->invalid); i++) {

@@ -61,7 +61,7 @@ static void name_node(named *n, stet_value node) {
     }
 }
 
-/* `closed_too`: also of a piece that is known to name no files. */
+/* Visits the nodes of a piece; with `closed_too` also of a piece that is known to name no files. */
 static stet_status walk_piece(stet_space *space, int64_t branch, const char *piece, bool closed_too,
                               stet_node_visit each, void *ctx, stet_error *err) {
     stet_piece *p;
@@ -115,7 +115,7 @@ stet_status stet_lookout_names(stet_space *space, int64_t branch, const char *pi
 
 static void follow(void *ctx, const char *id) {
     if (stet_files_follow(ctx, id, NULL) != STET_OK) {
-        /* no path that any file could have, no name of a variable: nobody will find it */
+        /* not a valid path or variable name: there is nothing to follow */
     }
 }
 
@@ -132,7 +132,7 @@ static bool is_file(const char *id) {
            strncmp(id, STET_ENV_PREFIX, strlen(STET_ENV_PREFIX)) == 0;
 }
 
-/* A file that is not there has no document, but whoever looked for it has read that. */
+/* An absent file has no document, but actions that looked for it have recorded the read. */
 static stet_status follow_reads(stet_files *files, stet_space *space, int64_t branch, stet_error *err) {
     stet_action_filter filter = {.generation = -1, .limit = PAGE};
     stet_status status = STET_OK;

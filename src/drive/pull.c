@@ -3,19 +3,16 @@
 #include <string.h>
 
 #include "base/options.h"
-#include "base/text.h"
-#include "drive/drive.h"
+#include "drive/drive_internal.h"
 
-/* The first failure, as the error of the whole. */
+/* Reports the first failure as the error of the pull. */
 static stet_status say_failure(const stet_drive_outcome *o, stet_error *err) {
-    stet_value first = stet_value_at(stet_value_count(o->report.problems) ? o->report.problems : o->failed_before, 0);
-    stet_value node = stet_value_get(first, "node"),
-               message = stet_value_get(stet_value_get(first, "error"), "message");
-    const char *who = stet_value_text(&node, "an action");
-    const char *why = stet_value_text(&message, "failed");
+    drive_failure first;
+    drive_first_failure(o->report.problems, o->failed_before, &first);
+    const char *why = first.message;
     size_t len = strlen(o->piece);
-    bool named = strncmp(why, o->piece, len) == 0 && why[len] == '/'; /* some say themselves who they are */
-    stet_fail(err, STET_FAILED, "%s%s%s%s%s", named ? "" : o->piece, named ? "" : "/", named ? "" : who,
+    bool named = strncmp(why, o->piece, len) == 0 && why[len] == '/'; /* some messages begin with the name already */
+    stet_fail(err, STET_FAILED, "%s%s%s%s%s", named ? "" : o->piece, named ? "" : "/", named ? "" : first.node,
               named ? "" : ": ", why);
     if (stet_value_count(o->report.problems) == 0)
         stet_hint(

@@ -18,7 +18,7 @@ static bool is_due(const driver *d, const stet_piece *p) {
     return !given && drive_source_changed(d->project, p);
 }
 
-/* Sets up what a piece and those that it reads are by now. `names` are to be visited; an array. */
+/* `names`: an array of the pieces to begin with. */
 stet_status drive_renew_patterns(driver *d, stet_value names, const char *only, stet_error *err) {
     stet_map seen = {0};
     stet_value todo = stet_value_retain(names);
@@ -35,7 +35,7 @@ stet_status drive_renew_patterns(driver *d, stet_value names, const char *only, 
                 stet_error mine = STET_ERROR_INIT;
                 status = drive_set_up_again(d, p, false, &mine);
                 if (status != STET_OK && status != STET_CANCELLED && only && strcmp(text, only) != 0)
-                    status = STET_OK; /* drive_renew_all tells it */
+                    status = STET_OK; /* drive_renew_all reports it */
                 else if (status != STET_OK && err)
                     stet_error_move(err, &mine);
                 stet_error_clear(&mine);
@@ -87,15 +87,15 @@ stet_status drive_patterns_changed(stet_project *project, stet_space *space, con
     return status;
 }
 
-/* Once for each time that it goes wrong, however often it is looked at. */
+/* Reports a problem once, however often the file is looked at while it stays. */
 static void tell(driver *d, stet_map *wrong, const stet_error *why) {
     size_t len = strlen(why->message);
-    if (!stet_map_get(&d->wrong, why->message, len) && !stet_map_get(wrong, why->message, len) && d->spec->note)
+    if (!stet_map_get(&d->reported, why->message, len) && !stet_map_get(wrong, why->message, len) && d->spec->note)
         d->spec->note(d->spec->ctx, why);
     stet_map_put(wrong, why->message, len, (stet_slot){.n = 1});
 }
 
-/* Sets up what has changed in the driver's space. What goes wrong is told by `teller`. */
+/* Sets up the changed pieces of the driver's space. `teller` is the driver that reports problems. */
 static stet_status renew_space(driver *d, driver *teller, stet_map *wrong, stet_value *invalid, stet_error *err) {
     stet_value names;
     stet_status status = due(d, d->space, d->branch, &names, err);
@@ -138,7 +138,7 @@ static stet_status renew_far(driver *d, const char *name, stet_map *wrong, stet_
         status = drive_patterns_changed(d->project, far.space, NULL, &changed, err);
     stet_space_close(far.space);
     far.space = NULL;
-    if (status != STET_OK && status != STET_NOT_FOUND) { /* it may be of an older format, which a writer brings up */
+    if (status != STET_OK && status != STET_NOT_FOUND) { /* an older format, maybe: a writer migrates it */
         stet_error_clear(err);
         status = STET_OK;
         changed = true;
@@ -168,7 +168,7 @@ stet_status drive_renew_all(driver *d, stet_error *err) {
         status = stet_space_names(d->project, &names, err);
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
         stet_error why = STET_ERROR_INIT;
-        bool here = strcmp(names.at[i], stet_space_name(d->space)) == 0; /* its other branches are not this one's */
+        bool here = strcmp(names.at[i], stet_space_name(d->space)) == 0; /* renewed above */
         stet_status far = here ? STET_OK : renew_far(d, names.at[i], &wrong, &invalid, &why);
         if (far == STET_CANCELLED) {
             status = far;
@@ -180,8 +180,8 @@ stet_status drive_renew_all(driver *d, stet_error *err) {
         stet_error_clear(&why);
     }
     stet_names_release(&names);
-    stet_map_release(&d->wrong);
-    d->wrong = wrong;
+    stet_map_release(&d->reported);
+    d->reported = wrong;
     stet_value_release(d->invalid);
     d->invalid = invalid;
     return status;

@@ -11,7 +11,7 @@
 #include "files/files.h"
 #include "os/file.h"
 
-#define LOADED 1000 /* actions after which a scheduler is closed, and what it has in memory with it */
+#define LOADED 1000 /* actions after which a scheduler is closed, to free its memory */
 
 /* One branch of one space, with the numbers of its actions. */
 typedef struct place {
@@ -103,7 +103,7 @@ static stet_status list_places(rerunning *r, const char *name, stet_error *err) 
     return status;
 }
 
-/* Marks that are owed are set, and all actions are listed that have a record. */
+/* Sets the marks that are owed, and lists all recorded actions. */
 static stet_status list_actions(rerunning *r, place *p, stet_error *err) {
     stet_space *s;
     int64_t branch;
@@ -245,7 +245,7 @@ stet_status stet_rerun_project(stet_project *project, const stet_rerun_spec *spe
     rerunning r = {.spec = spec, .random = spec->seed, .wrong = stet_value_array(), .notes = stet_value_array()};
     stet_scratch scratch;
     stet_status status = STET_OK;
-    if (stet_drive_persist(project)) { /* else nothing claims to be up to date */
+    if (stet_drive_persist(project)) { /* otherwise nothing is recorded as up to date */
         status = stet_scratch_open(project, &scratch, err);
         if (status == STET_OK) {
             r.project = scratch.project;

@@ -23,7 +23,7 @@ static bool may_be_fresh(const driver *d) {
     return !d->spec->observe_only && r->failed == 0 && (r->aside == 0 || only_conflicts(r));
 }
 
-/* What was made fresh for the reader is part of the run: the report is about all of it. */
+/* Adds what ran to make the result fresh to the report: it is part of the run. */
 static stet_status settle_again(driver *d, size_t ran, stet_error *err) {
     const stet_sched_report *was = &d->out->report;
     stet_sched_report r = {0};
@@ -42,6 +42,13 @@ static stet_status settle_again(driver *d, size_t ran, stet_error *err) {
         r.causes[i] += was->causes[i];
     drive_take_report(d, &r);
     return status;
+}
+
+void drive_first_failure(stet_value problems, stet_value failed_before, drive_failure *out) {
+    stet_value first = stet_value_at(stet_value_count(problems) ? problems : failed_before, 0);
+    out->piece = stet_value_text_at_or(first, "piece", "", &out->hold[0]);
+    out->node = stet_value_text_at_or(first, "node", "an action", &out->hold[1]);
+    out->message = stet_value_text_at_or(stet_value_get(first, "error"), "message", "failed", &out->hold[2]);
 }
 
 stet_status drive_read_result(driver *d, stet_error *err) {

@@ -11,7 +11,7 @@
 #include "os/file.h"
 
 #define ATTEMPTS 50
-#define TICK_NS  20000000 /* a file that changed so recently may change again without another time */
+#define TICK_NS  20000000 /* a file changed this recently may change again with the same time stamp */
 
 static int64_t ns(struct timespec t) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
@@ -22,7 +22,7 @@ static bool same_file(const struct stat *a, const struct stat *b) {
            ns(a->st_mtim) == ns(b->st_mtim) && ns(a->st_ctim) == ns(b->st_ctim);
 }
 
-/* What is not there is not copied. */
+/* Copies a file if it exists. */
 static stet_status copy_if_there(const char *from, const char *to, bool database, stet_error *err) {
     stet_error inner = STET_ERROR_INIT;
     stet_status status = stet_file_remove(to, err);
@@ -66,7 +66,7 @@ static bool ends_with(const char *s, const char *end) {
     return n > m && strcmp(s + n - m, end) == 0;
 }
 
-/* Everything in a directory of local/ that `wanted` says, by `copy`. */
+/* Copies the entries of a directory of local/ that `wanted` accepts. */
 static stet_status copy_dir(const stet_project *p, const stet_project *to, const char *relative,
                             bool (*wanted)(const char *name),
                             stet_status (*copy)(const char *from, const char *to, stet_error *err), stet_error *err) {
@@ -140,7 +140,7 @@ stet_status stet_scratch_open(const stet_project *p, stet_scratch *out, stet_err
 void stet_scratch_close(stet_scratch *s) {
     stet_project_close(s->project);
     if (s->dir && stet_file_remove_tree(s->dir, NULL) != STET_OK) {
-        /* left to whoever sweeps temporary files */
+        /* it stays in the directory for temporary files */
     }
     stet_free(s->dir);
     *s = (stet_scratch){0};

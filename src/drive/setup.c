@@ -26,7 +26,7 @@ static char *kept_path(const stet_project *p, const char *file) {
     struct stat top, st;
     if (strncmp(file, root, len) == 0 && file[len] == '/')
         return stet_strdup(file + len + 1);
-    /* The project may be reached by another way. */
+    /* The path may lead to the project by another way, such as a link. */
     for (const char *slash = strchr(file + 1, '/'); slash && stet_sys_stat(root, &top) == 0;
          slash = strchr(slash + 1, '/')) {
         char *above = stet_strndup(file, (size_t)(slash - file));
@@ -148,11 +148,8 @@ static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
     if (status != STET_OK)
         return status;
     if (stet_value_type(c->source) != STET_TYPE_NULL) {
-        stet_path path = STET_PATH_INIT;
         stet_docname result = stet_piece_name(p, NULL);
-        stet_path_push(&path, "source");
-        status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_value_retain(c->source), err);
-        stet_path_release(&path);
+        status = stet_tx_write_member(tx, &result, "source", stet_value_retain(c->source), err);
     }
     if (status == STET_OK)
         status = stet_piece_adjust(tx, branch, p, c->unset, c->set, err);

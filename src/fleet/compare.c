@@ -94,7 +94,7 @@ stet_value stet_runs_compare(const stet_state *a, const stet_state *b) {
     bool same = true;
     for (size_t i = 0; parts[i] != NULL; i++) {
         stet_value d = differences(stet_value_get(a->root, parts[i]), stet_value_get(b->root, parts[i]));
-        /* A summary has durations, and commits have times: they tell, but do not count. */
+        /* Durations of the summary and times of commits are shown, but do not count as differences. */
         if (i < 3)
             same = same && stet_value_count(d) == 0;
         stet_value_put(&v, parts[i], d);
@@ -141,7 +141,7 @@ static void count_in(group *g, const stet_fleet_record *r, int64_t now) {
         *stet_vec_add(&g->durations) = stet_fleet_record_duration(r, now);
 }
 
-/* Nothing to divide by is no rate, not zero. */
+/* Without anything to divide by there is no rate: null, not zero. */
 static stet_value rate(int64_t part, int64_t whole) {
     stet_value v;
     if (whole <= 0 || stet_value_double((double)part / (double)whole, &v, NULL) != STET_OK)
@@ -200,7 +200,7 @@ stet_value stet_runs_stats(const stet_registry *reg, const stet_fleet_query *q) 
         count_in(&apps.at[slot->n], r, now);
     }
     stet_value v = group_value(&all), list = stet_value_object(), out = stet_value_array();
-    /* By name: an object sorts. */
+    /* An object keeps its members sorted by name. */
     for (size_t i = 0; i < apps.len; i++) {
         stet_value g = group_value(&apps.at[i]);
         stet_value_put(&g, "app", stet_value_string(apps.at[i].name));

@@ -73,7 +73,7 @@ static stet_value rerun_link(const stet_fleet_record *r, const char *reason, con
     return link;
 }
 
-/* The tasks of the original, as if none had run. */
+/* Copies the tasks of the original run, all of them pending. */
 static void copy_tasks(stet_runfile *run, stet_value tasks) {
     for (size_t i = 0; i < stet_value_count(tasks); i++) {
         stet_value task = stet_value_at(tasks, i), id, action, kind;
@@ -141,7 +141,7 @@ stet_status stet_runs_rerun(const stet_registry *reg, const stet_fleet_record *r
     if (st == STET_OK)
         st = make_rerun(p, &s, overrides, link, actor, new_id, err);
     if (st == STET_OK) {
-        /* The new run says it in itself: without this mark the link still stands. */
+        /* The new run also names its origin, so that the link survives a failure here. */
         stet_value changes = stet_value_object();
         stet_value_put(&changes, new_id, stet_value_retain(link));
         st = stet_overlay_update(reg->repos.at[r->repo_index].registry_dir, STET_OVERLAY_PROVENANCE, changes, err);

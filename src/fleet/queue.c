@@ -46,7 +46,7 @@ bool stet_queue_status_of_name(const char *name, stet_queue_status *out) {
     return false;
 }
 
-/* What a person may move, from where to where. Workers move by lease and settle. */
+/* The changes of status that people may make. Workers change it by lease and settle. */
 bool stet_queue_allowed(stet_queue_status from, stet_queue_move move, stet_queue_status *to) {
     static const struct {
         unsigned from;
@@ -203,7 +203,7 @@ static stet_status end(txn *t, stet_status st, stet_error *err) {
     return st;
 }
 
-/* And hands over the entry that it was about. */
+/* The same, and hands over the changed entry. */
 static stet_status end_with(txn *t, stet_status st, stet_value e, stet_value *entry, stet_error *err) {
     st = end(t, st, err);
     if (st == STET_OK)
@@ -444,11 +444,11 @@ static bool lease_ended(stet_value lease, int64_t now) {
         return true;
     if (gethostname(host, sizeof host) != 0 || !stet_value_text_is(stet_value_get(lease, "host"), host) ||
         !stet_proc_id_of_value(stet_value_get(lease, "process"), &holder))
-        return false; /* another machine's: time alone tells */
+        return false; /* a lease of another machine: only its time can tell */
     return !stet_proc_alive(holder);
 }
 
-/* A lease that ended without a word: back, or parked. */
+/* An expired lease: its entry is pending again, or parked after too many attempts. */
 static void lapse(txn *t, size_t index) {
     stet_value e = take(t, index);
     bool last = stet_value_as_int(stet_value_get(e, "attempts")) >= stet_value_as_int(stet_value_get(e, "maxAttempts"));
@@ -589,7 +589,7 @@ stet_status stet_queue_prune(const stet_queue *q, int64_t before_ms, bool dry_ru
         stet_value e = stet_value_at(t.entries, i);
         stet_queue_status s = status_of(e);
         int64_t ended;
-        /* What failed or is parked waits for somebody to look at it. */
+        /* Failed and parked entries are kept until somebody has looked at them. */
         if ((s != STET_QUEUED_DONE && s != STET_QUEUED_CANCELLED) || !time_of(e, "endedAt", &ended) ||
             ended >= before_ms)
             continue;

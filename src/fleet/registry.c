@@ -53,7 +53,7 @@ static void add_problem(stet_registry *reg, const char *repo, const char *path, 
     stet_error_clear(why);
 }
 
-/* ASCII for a directory's name that may be any bytes. */
+/* Prints a directory's name, which may be any bytes, as ASCII. */
 static const char *shown_name(stet_registry *reg, const char *name) {
     char *copy = stet_arena_strdup(&reg->arena, name);
     if (!stet_utf8_valid(copy, strlen(copy)))
@@ -92,7 +92,7 @@ static void add_repo(stet_registry *reg, const char *path, bool walk_up) {
         stet_free(registry);
         for (int i = 0; i < STET_OVERLAYS; i++)
             repo.overlays[i] = stet_value_object();
-        /* A listed project that is gone is no damage: its runs are missing, and named so. */
+        /* A listed project that no longer exists is not damage: its runs are reported as missing. */
         if (st != STET_OK && st != STET_NOT_FOUND)
             add_problem(reg, repo.root, repo.root, &why);
         *stet_vec_add(&reg->repos) = repo;
@@ -177,7 +177,7 @@ static void *load_index(void *arg) {
     return NULL;
 }
 
-/* What is no run, but lies where runs lie, is named. */
+/* Reports entries beside the runs that are not runs. */
 static void look_through(stet_registry *reg, uint32_t repo_index, bool stamps, stet_sights *out) {
     const stet_registry_repo *repo = &reg->repos.at[repo_index];
     stet_error why = STET_ERROR_INIT;
@@ -300,7 +300,7 @@ static void lay_over(stet_registry *reg, stet_fleet_record *r) {
             r->lifecycle = STET_LIFE_INTERRUPTED;
         stet_free(dir);
     }
-    /* What the run itself says of its origin counts more than a link that was noted about it. */
+    /* The origin that the run itself names takes precedence over a link in the overlay. */
     if (r->provenance.generation == 0 && stet_value_find(repo->overlays[STET_OVERLAY_PROVENANCE], r->id, len, &mark))
         r->provenance = stet_provenance_read(mark, &reg->arena);
     if (stet_value_find(repo->overlays[STET_OVERLAY_LABELS], r->id, len, &mark))
@@ -378,7 +378,7 @@ static stet_status load_sources(const stet_registry_opts *opts, stet_registry **
     stet_sources_opts reading = {started_ns, opts->cancelled, opts->context};
     stet_sources_read(&reading, work.at, work.len, &reg->arenas, &reg->arena_count);
     reg->read = work.len;
-    /* The rows' arena goes with the readers'. */
+    /* The arena of the rows is released together with those of the readers. */
     reg->arenas[reg->arena_count++] = task.arena;
     settle(reg, &work);
     stet_vec_release(&work);
@@ -425,7 +425,7 @@ static stet_status store_repo(stet_registry *reg, const char *generated_at, stet
     return st;
 }
 
-/* Links that runs carry in themselves and that the overlay has lost come back to it. */
+/* Restores links that the runs themselves name and that the overlay has lost. */
 static stet_status store_links(stet_registry *reg, stet_error *err) {
     for (size_t k = 0; k < reg->repos.len; k++) {
         stet_value lost = stet_value_object(), had;
@@ -438,7 +438,7 @@ static stet_status store_links(stet_registry *reg, stet_error *err) {
         stet_error why = STET_ERROR_INIT;
         stet_status st = stet_overlay_update(reg->repos.at[k].registry_dir, STET_OVERLAY_PROVENANCE, lost, &why);
         stet_value_release(lost);
-        /* Another project's overlay that can't be written is no reason to leave this index old. */
+        /* If another project's overlay can't be written, this index is still brought up to date. */
         if (st != STET_OK && reg->root != NULL && strcmp(reg->root, reg->repos.at[k].root) == 0 && st != STET_CORRUPT &&
             st != STET_UNSUPPORTED) {
             stet_error_move(err, &why);
@@ -475,7 +475,7 @@ stet_status stet_registry_refresh(const stet_registry_opts *opts, stet_registry 
         st = stet_repos_add(opts->home, opts->root, stet_clock_ms(), NULL, &root, &added, err);
         stet_free(root);
     }
-    /* One at a time: an older look must not replace a newer one. */
+    /* One process at a time: the result of an older scan must not replace a newer one. */
     if (st == STET_OK)
         st = stet_lock_open(lock_path, STET_LOCK_PLAIN, &lock, err);
     if (st == STET_OK)
@@ -498,7 +498,7 @@ stet_status stet_registry_refresh(const stet_registry_opts *opts, stet_registry 
     if (st != STET_OK)
         return st;
     all = *opts;
-    all.verify = false; /* just done */
+    all.verify = false; /* every file was just read */
     return stet_registry_load(&all, out, err);
 }
 

@@ -120,7 +120,7 @@ stet_status stet_registry_find(const stet_registry *reg, const char *id, const c
     if (!stet_run_id_valid(id, s.len))
         return stet_fail(err, STET_INVALID, "\"%.100s\" is no run id (letters, digits, and . _ : -)", id);
     stet_status st = pick(reg, &s, &reg->records, out, err);
-    /* An unreadable run with exactly this id is what was meant, not another that begins so. */
+    /* An unreadable run with exactly this id is meant, not another one whose id begins with it. */
     if (st == STET_NOT_FOUND && !haunted(reg, &s) && s.len >= PREFIX_MIN) {
         s.exact = false;
         st = pick(reg, &s, &reg->records, out, err);
@@ -155,7 +155,7 @@ stet_value stet_registry_freshness(const stet_registry *reg, size_t max) {
     stet_hash_hex(reg->fingerprint, hex);
     stet_value_put(&v, "currentFingerprint", stet_value_stringf("sha256:%s", hex));
     stet_value_put(&v, "staleRuns", names_of(&reg->stale, max));
-    /* Without an index every run is new: naming all of them tells nothing. */
+    /* Without an index every run is new, so that a list of all of them would say nothing. */
     stet_fleet_records none = {0};
     stet_value_put(&v, "newRuns", names_of(reg->index.present ? &reg->fresh : &none, max));
     stet_value_put(&v, "missingRuns", names_of(&reg->missing, max));

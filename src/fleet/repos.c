@@ -65,7 +65,7 @@ static int order(stet_value entry, const char *path) {
     return strcmp(stet_value_as_string(&own, &len), path);
 }
 
-/* Sorted by path and without duplicates, whoever wrote the file. */
+/* Sorts by path and drops duplicates: people may have edited the file. */
 static stet_value sorted(stet_value repos) {
     stet_value out = stet_value_array();
     for (size_t i = 0; i < stet_value_count(repos); i++) {
@@ -99,7 +99,7 @@ stet_status stet_repos_make_home(const char *home, stet_error *err) {
     char *dir = stet_file_join(home, "registry");
     stet_status status = stet_file_mkdirs(dir, 0755, err);
     if (status != STET_OK) {
-        /* the general one does not know of the way out */
+        /* a hint that names the way out */
         stet_hint_instead(err, "make it writable, or set STET_HOME to another directory");
     }
     stet_free(dir);

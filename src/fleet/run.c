@@ -252,7 +252,7 @@ stet_status stet_runfile_create(stet_project *p, const stet_runfile_spec *spec, 
             break;
         stet_runfile_close(run);
         run = NULL;
-        /* The same second and the same random number: once more. */
+        /* Another run has the same second and random number in its id: try again. */
         if (st == STET_CONFLICT && attempt + 1 < CREATE_ATTEMPTS) {
             stet_error_clear(&why);
             st = STET_OK;
@@ -301,7 +301,7 @@ stet_status stet_runfile_open(stet_project *p, const char *id, stet_runfile **ou
         st = stet_fail_errno(err, errno, "run %s", id);
     else if (!S_ISDIR(sb.st_mode))
         st = stet_fail(err, STET_CORRUPT, "%s is no directory", dir);
-    /* Nothing is created beside a state that can't be trusted; and it is read again under the lock. */
+    /* Read before and under the lock: nothing is created beside a state that can't be trusted. */
     if (st == STET_OK)
         st = stet_state_read(run->state_path, id, NULL, &s, err);
     if (st == STET_OK) {

@@ -77,7 +77,7 @@ stet_driver_state stet_runfile_driver(const char *run_dir, stet_value *owner) {
         if (stet_json_read(text, len, NULL, &said, NULL) != STET_OK)
             said = stet_value_null();
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-    /* Asking is not taking: nobody who wants to drive is held up by a reader. */
+    /* F_OFD_GETLK only asks, so that a reader never keeps a driver from taking the lock. */
     bool asked = stet_sys_fcntl_lock(fd, F_OFD_GETLK, &lock) == 0;
     stet_sys_close(fd);
     stet_driver_state state = STET_DRIVER_UNKNOWN;

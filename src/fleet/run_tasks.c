@@ -86,7 +86,7 @@ void stet_runfile_index_feedback(stet_runfile *run, size_t at) {
         stet_map_put(&run->told_index, id, len, (stet_slot){.n = at});
 }
 
-/* Where the next message about the task is, from `at` on, that is not resolved; the number of all if there is none. */
+/* The position of the next unresolved message about the task, from `at` on; the number of messages if there is none. */
 static size_t unresolved(const stet_runfile *run, const char *id, size_t at) {
     const stet_slot *first = stet_map_get(&run->told_index, id, strlen(id));
     if (first == NULL)
@@ -164,7 +164,7 @@ static void fail_task(stet_runfile *run, const char *id, const stet_error *why) 
 void stet_runfile_task_failed(stet_runfile *run, const char *id, const stet_error *why) {
     fail_task(run, id, why);
     open_feedback(run, id, why->message);
-    /* Many that fail at once are written together: each by itself would cost a sync. */
+    /* Failures in quick succession are written together, since each write costs a sync. */
     int64_t now = stet_clock_monotonic_us();
     bool at_once = run->failed_us == 0 || now - run->failed_us >= (int64_t)STET_RUNFILE_FAILED_MS * 1000;
     if (at_once)
@@ -199,7 +199,7 @@ const char *stet_runfile_task_log(stet_runfile *run, const char *id) {
     char *logs = stet_file_join(run->dir, "logs");
     stet_status st = stet_file_mkdirs(logs, 0755, &run->failure);
     if (st == STET_OK) {
-        /* Any task id becomes a name: what a name may hold of it, and a piece of its hash. */
+        /* The name of the log: the valid characters of the task's id, and a part of its hash. */
         char name[96], hex[STET_HASH_HEX];
         size_t n = 0;
         for (const char *s = id; *s != 0 && n < 48; s++)

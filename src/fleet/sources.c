@@ -19,12 +19,12 @@
 #define RACY_NS      ((int64_t)2000000000)
 #define THREADS_MAX  32
 #define PARALLEL_MIN 32
-#define PROBE        32    /* sources by which it is seen whether the file system has them in memory */
-#define SLOW_NS      15000 /* a look takes 2 microseconds if it has, 50 and more if not */
+#define PROBE        32    /* sources that are timed, to see whether the file system has them in memory */
+#define SLOW_NS      15000 /* stat takes 2 microseconds if it has, 50 and more if not */
 #define GRAIN        8
 #define NO_STATE     "there is no state.json"
 
-/* Work on `count` things, by several threads, a few at a time. */
+/* Calls a function for `count` items, in several threads, a few items at a time. */
 typedef struct crowd {
     void (*work)(struct crowd *c, size_t thread, size_t from, size_t to);
     void *ctx;
@@ -51,7 +51,7 @@ static void *take_part(void *arg) {
     }
 }
 
-/* With fewer threads if there are no more to be had: the caller's is one of them. */
+/* Uses fewer threads if no more can be started; the caller's thread is one of them. */
 static void work_together(crowd *c, size_t threads) {
     crowd_member members[THREADS_MAX] = {0};
     pthread_t ids[THREADS_MAX];
@@ -174,7 +174,7 @@ static void read_one(const reading *r, stet_source_job *j, stet_arena *arena, st
     if (j->status != STET_OK) {
         const char *reason = j->status == STET_NOT_FOUND ? NO_STATE : why.message;
         size_t prefix = strlen(path);
-        if (strncmp(reason, path, prefix) == 0) /* the path is told beside it */
+        if (strncmp(reason, path, prefix) == 0) /* the path is shown beside the reason */
             reason += prefix + (strncmp(reason + prefix, ": ", 2) == 0 ? 2 : reason[prefix] == ' ' ? 1 : 0);
         j->reason = stet_arena_strdup(arena, reason);
         stet_error_clear(&why);
@@ -201,7 +201,7 @@ void stet_sources_read(const stet_sources_opts *opts, stet_source_job *jobs, siz
     stet_buf scratch[THREADS_MAX];
     for (size_t i = 0; i < threads; i++)
         scratch[i] = (stet_buf)STET_BUF(0);
-    *arenas = stet_alloc_zero((threads + 1) * sizeof **arenas); /* room for one of the caller's */
+    *arenas = stet_alloc_zero((threads + 1) * sizeof **arenas); /* one more for the caller */
     *arena_count = threads;
     reading r = {opts, jobs, *arenas, scratch};
     crowd c = {.work = read_some, .ctx = &r, .count = count};

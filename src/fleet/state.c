@@ -387,7 +387,7 @@ static stet_status parse(const char *bytes, size_t len, const char *expected_id,
         s.fingerprint = stet_hash_of(bytes, len);
         st = check(&s, expected_id, &tasks, err);
     } else if (st == STET_INVALID) {
-        /* Malformed is the writer's fault, not the caller's. */
+        /* A malformed file is corrupt, not an invalid argument of the caller. */
         st = STET_CORRUPT;
         if (err != NULL)
             err->status = st;
@@ -457,7 +457,7 @@ static stet_status read_state(const char *path, const char *expected_id, bool su
     stet_state_stamp stamp = {0};
     bool changed = true;
     for (int attempt = 0; attempt < 4 && changed && st == STET_OK; attempt++) {
-        /* O_NONBLOCK: a FIFO must not hold us up. */
+        /* O_NONBLOCK: opening a FIFO must not block. */
         int fd = stet_sys_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
         if (fd < 0)
             st = errno == ELOOP ? stet_fail(err, STET_CORRUPT, "%s is a symbolic link", path)

@@ -94,7 +94,7 @@ static stet_queue_outcome outcome_of(stet_status st, const stet_drive_result *r)
     case STET_INTERNAL:
         return STET_OUTCOME_RETRY;
     default:
-        return STET_OUTCOME_PARKED; /* invalid, not found, corrupt, unsupported, denied, limit: the same next time */
+        return STET_OUTCOME_PARKED; /* invalid, corrupt, denied and the like: the next try would end the same way */
     }
 }
 
@@ -201,7 +201,7 @@ static void *worker_main(void *arg) {
             break;
         }
         stet_error_clear(&why);
-        /* Something waits for its time, or may come back from a colleague. */
+        /* An entry waits for its time, or may come back from another worker. */
         if (ready_at == 0 && !others_busy(s))
             break;
         stet_clock_sleep_ms(IDLE_MS);

@@ -52,15 +52,6 @@ static stet_status load_head(void *ctx, const stet_docname *name, stet_value *en
     return status;
 }
 
-static stet_status write_member(stet_tx *tx, const stet_docname *name, const char *member, stet_value value,
-                                stet_error *err) {
-    stet_path path = STET_PATH_INIT;
-    stet_path_push(&path, member);
-    stet_status status = stet_tx_write(tx, name, stet_path_ref(&path), value, err);
-    stet_path_release(&path);
-    return status;
-}
-
 static stet_status remove_member(stet_tx *tx, const stet_docname *name, stet_value envelope, const char *member,
                                  stet_error *err) {
     if (!stet_value_find(envelope, member, strlen(member), NULL))
@@ -76,7 +67,7 @@ static stet_status remove_member(stet_tx *tx, const stet_docname *name, stet_val
 /* Null: there is no mark. Consumes `mark`. */
 static stet_status write_mark(stet_tx *tx, const stet_docname *name, stet_value envelope, stet_value mark,
                               stet_error *err) {
-    return stet_value_type(mark) != STET_TYPE_NULL ? write_member(tx, name, MARK, mark, err)
+    return stet_value_type(mark) != STET_TYPE_NULL ? stet_tx_write_member(tx, name, MARK, mark, err)
                                                    : remove_member(tx, name, envelope, MARK, err);
 }
 
@@ -92,7 +83,7 @@ static stet_status write_hand(stet_tx *tx, const stet_docname *name, stet_value 
     hand = stet_value_object();
     if (stet_value_find(now, "value", 5, &v))
         stet_value_put(&hand, "value", stet_value_retain(v));
-    return write_member(tx, name, STET_CELL_HAND, hand, err);
+    return stet_tx_write_member(tx, name, STET_CELL_HAND, hand, err);
 }
 
 typedef struct defaults {
@@ -394,7 +385,7 @@ static stet_status follow_argument(stet_tx *tx, const stet_piece_setup *s, const
     if (status == STET_OK) {
         stet_value set = overrides_of(envelope, was);
         stet_value value = argument_with(envelope, now->argument, &set);
-        status = write_member(tx, &part, "value", value, err);
+        status = stet_tx_write_member(tx, &part, "value", value, err);
         if (status == STET_OK)
             status = write_mark(tx, &part, envelope, set, err);
         else
@@ -678,7 +669,7 @@ static stet_status follow_cell(stet_tx *tx, const char *piece, const char *name,
         if (set) {
             status = write_mark(tx, &part, envelope, stet_value_bool(true), err);
             if (status == STET_OK && apart && !stays)
-                status = write_member(tx, &part, "value", stet_value_retain(value), err);
+                status = stet_tx_write_member(tx, &part, "value", stet_value_retain(value), err);
             else if (status == STET_OK && !apart)
                 status = clear_outputs(tx, &part, outputs, known ? &initial : NULL, err);
             if (status == STET_OK && !(apart && stays))
@@ -688,7 +679,7 @@ static stet_status follow_cell(stet_tx *tx, const char *piece, const char *name,
             if (status == STET_OK)
                 status = write_hand(tx, &part, envelope, false, err);
         } else if (known) {
-            status = write_member(tx, &part, "value", stet_value_retain(initial), err);
+            status = stet_tx_write_member(tx, &part, "value", stet_value_retain(initial), err);
             if (status == STET_OK)
                 status = write_mark(tx, &part, envelope, stet_value_null(), err);
             if (status == STET_OK)
@@ -696,7 +687,7 @@ static stet_status follow_cell(stet_tx *tx, const char *piece, const char *name,
         } else if (there && stet_value_count(kept) == 0) {
             status = stet_tx_drop(tx, &part, err);
         } else if (there) {
-            status = write_member(tx, &part, "value", stet_value_object(), err);
+            status = stet_tx_write_member(tx, &part, "value", stet_value_object(), err);
         }
         if (status == STET_OK)
             status = put_outputs(tx, &part, kept, err);
@@ -792,7 +783,7 @@ stet_status stet_piece_mark_set(stet_tx *tx, const stet_docname *name, stet_path
             (stet_value_type(mark) == STET_TYPE_OBJECT && stet_value_count(mark) == 0))
             stet_value_release(mark);
         else
-            status = write_member(tx, name, MARK, mark, err);
+            status = stet_tx_write_member(tx, name, MARK, mark, err);
         stet_value_release(was);
     }
     stet_buf_release(&scratch);
@@ -981,7 +972,7 @@ static stet_status unset_part(stet_tx *tx, const stet_piece *p, const char *name
         }
         stet_value value = argument_with(envelope, d->argument, &set);
         if (status == STET_OK)
-            status = write_member(tx, &part, "value", stet_value_retain(value), err);
+            status = stet_tx_write_member(tx, &part, "value", stet_value_retain(value), err);
         if (status == STET_OK)
             status = write_mark(tx, &part, envelope, stet_value_retain(set), err);
         if (status == STET_OK)
@@ -1002,7 +993,7 @@ static stet_status unset_cell(stet_tx *tx, const stet_piece *p, const char *cell
     if (status == STET_OK) {
         /* Beside the value of a child's cell lies its default. */
         if (has_default(is_childs(cell) ? envelope : stet_value_get(d->cells, cell), &initial)) {
-            status = write_member(tx, &part, "value", stet_value_retain(initial), err);
+            status = stet_tx_write_member(tx, &part, "value", stet_value_retain(initial), err);
             if (status == STET_OK)
                 status = write_mark(tx, &part, envelope, stet_value_null(), err);
             if (status == STET_OK)

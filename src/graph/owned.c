@@ -225,15 +225,6 @@ stet_status stet_piece_take_back(stet_tx *tx, const stet_piece *p, const stet_do
     return status;
 }
 
-static stet_status write_member(stet_tx *tx, const stet_docname *name, const char *member, stet_value value,
-                                stet_error *err) {
-    stet_path path = STET_PATH_INIT;
-    stet_path_push(&path, member);
-    stet_status status = stet_tx_write(tx, name, stet_path_ref(&path), value, err);
-    stet_path_release(&path);
-    return status;
-}
-
 stet_status stet_piece_keep_hand(stet_tx *tx, const stet_docname *name, stet_error *err) {
     stet_value envelope = stet_value_null(), hand;
     const char *part = part_of(name);
@@ -244,14 +235,14 @@ stet_status stet_piece_keep_hand(stet_tx *tx, const stet_docname *name, stet_err
     stet_value mark = stet_value_get(envelope, MARK);
     if (stet_value_type(mark) != STET_TYPE_NULL)
         return !stet_value_find(envelope, HAND, strlen(HAND), NULL) && hand_of(tx, name, envelope, mark, &hand)
-                   ? write_member(tx, name, HAND, hand, err)
+                   ? stet_tx_write_member(tx, name, HAND, hand, err)
                    : STET_OK;
     if (stet_value_find(envelope, WRITTEN, strlen(WRITTEN), NULL))
         return STET_OK;
     stet_value header = header_of(tx, name);
     if (stet_value_type(header) != STET_TYPE_OBJECT || is_handed(header, part, NULL, 0))
         return STET_OK;
-    return write_member(tx, name, WRITTEN, stet_value_bool(true), err);
+    return stet_tx_write_member(tx, name, WRITTEN, stet_value_bool(true), err);
 }
 
 stet_status stet_piece_set_hand(stet_tx *tx, const stet_docname *name, stet_value before, stet_pathref path,
@@ -274,7 +265,7 @@ stet_status stet_piece_set_hand(stet_tx *tx, const stet_docname *name, stet_valu
     *nothing = !stet_path_lookup(envelope, path, &there) && !stet_path_lookup(hand, path, &there);
     stet_status status = *nothing ? STET_OK : copy_place(&hand, envelope, path, err);
     if (status == STET_OK && !*nothing)
-        return write_member(tx, name, HAND, hand, err);
+        return stet_tx_write_member(tx, name, HAND, hand, err);
     stet_value_release(hand);
     return status;
 }

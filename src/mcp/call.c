@@ -11,7 +11,7 @@
 #include "os/file.h"
 
 #define PROGRESS_PERIOD_US 100000
-#define WAIT_ABOVE         ((size_t)16 << 20) /* bytes told and not yet taken, from which on an emitter waits */
+#define WAIT_ABOVE         ((size_t)16 << 20) /* bytes that the client has not read; above this, emitting waits */
 #define PAGE_MIN           256
 
 static stet_status open_project(stet_op_ctx *ctx, stet_project **out, stet_error *err) {
@@ -46,7 +46,7 @@ static void tell_progress(mcp_request *r, int64_t total, stet_value message) {
     mcp_tell(r->s, r, false, &text, NULL);
 }
 
-/* The protocol wants it to grow with each notification. */
+/* The protocol requires that it grows with each notification. */
 static void progress(stet_op_ctx *ctx, int64_t done, int64_t total, const char *note) {
     mcp_request *r = ctx->surface;
     if (stet_value_type(r->token) == STET_TYPE_NULL || done <= r->progress)
@@ -75,7 +75,7 @@ static stet_status emit(stet_op_ctx *ctx, stet_value event, stet_error *err) {
         stet_value_push(&r->events, stet_value_string_n(text, len));
         r->events_bytes += len;
     } else {
-        r->events_bytes = SIZE_MAX / 2; /* from here on none, rather than some that happen to be short */
+        r->events_bytes = SIZE_MAX / 2; /* drop all further events, not only the long ones */
     }
     stet_free(text);
     /* A client that does not read must not fill the memory. */
@@ -364,7 +364,7 @@ static stet_status read_resource(mcp_request *r, stet_value *content, stet_error
         return status;
     }
     stet_value_put(content, "text", stet_value_retain(stet_value_get(page, "text")));
-    stet_value_put(content, "mimeType", stet_value_string("text/plain")); /* a part of JSON is none */
+    stet_value_put(content, "mimeType", stet_value_string("text/plain")); /* a part of a JSON text is not JSON */
     stet_value_remove(&page, "text", 4);
     stet_value_put(&meta, "stet/page", page);
     stet_value_put(content, "_meta", meta);

@@ -35,7 +35,7 @@ static mcp_listener *add_listener(stet_mcp_server *s, mcp_request *r) {
     return l;
 }
 
-/* The one of the session, which is there from the first subscription on. */
+/* The session's listener, created with the first subscription. */
 static mcp_listener *session_listener(stet_mcp_server *s) {
     for (size_t i = 0; i < s->listeners.len; i++)
         if (!s->listeners.at[i]->request)
@@ -88,7 +88,7 @@ static uint64_t digest_of(stet_value v) {
     stet_hash hash = stet_hash_value(v);
     uint64_t number;
     memcpy(&number, hash.bytes, sizeof number);
-    return number | 1; /* 0 is for what is not there */
+    return number | 1; /* 0 means absent */
 }
 
 uint64_t mcp_list_digest(stet_value list) {
@@ -131,7 +131,8 @@ static void run_scan(stet_mcp_job *job) {
     if (scan->waited) {
         look(scan);
     } else {
-        uint64_t mark = stet_mcp_watch_mark(s->watch); /* before looking: what comes between is seen next time */
+        uint64_t mark =
+            stet_mcp_watch_mark(s->watch); /* taken before looking, so that a change in between is seen the next time */
         if (mark != s->mark)
             look(scan);
         s->mark = mark;

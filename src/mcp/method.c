@@ -125,7 +125,7 @@ static void m_initialize(mcp_request *r, stet_value params) {
                    "initialize needs the objects capabilities and clientInfo");
         return;
     }
-    size_t v = 0; /* one we do not have is answered with our newest, and the client decides */
+    size_t v = 0; /* an unknown version is answered with our newest, and the client decides */
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
         if (strcmp(versions[i].version, asked) == 0)
             v = i;

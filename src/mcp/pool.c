@@ -50,7 +50,7 @@ static bool take_out(queue *q, stet_mcp_job *job) {
     return false;
 }
 
-/* What a thread may begin now. */
+/* The next job that a thread may begin. */
 static stet_mcp_job *next_job(stet_mcp_pool *p) {
     stet_mcp_job *job = pop(&p->quick);
     if (!job && p->running_slow + 2 < p->max)
@@ -124,7 +124,7 @@ void stet_mcp_pool_submit(stet_mcp_pool *p, stet_mcp_job *job) {
     pthread_attr_destroy(&detached);
     if (failure == 0)
         return;
-    /* No thread to be had: those there are take the job, and with none of them it is done here and now. */
+    /* No thread can be started: the existing ones take the job, or, if there are none, it runs here. */
     pthread_mutex_lock(&p->lock);
     bool alone = --p->threads == 0;
     bool mine = alone && take_out(job->slow ? &p->slow : &p->quick, job);

@@ -216,7 +216,7 @@ static stet_status list_spaces(const kind *k, const stet_mcp_caller *c, stet_val
     stet_value spaces = stet_value_get(result, "spaces");
     for (size_t i = 0; i < stet_value_count(spaces); i++) {
         stet_value name = stet_value_get(stet_value_at(spaces, i), "name");
-        stet_error one = STET_ERROR_INIT; /* a space that can't be read hides no other */
+        stet_error one = STET_ERROR_INIT; /* a space that can't be read does not hide the others */
         if (stet_value_type(name) == STET_TYPE_STRING &&
             list_space(k, c, stet_value_as_string(&name, NULL), out, &one) != STET_OK)
             stet_error_clear(&one);
@@ -243,7 +243,7 @@ static stet_value document_args(const kind *k, const address *a) {
     return args;
 }
 
-/* The one thing that the reading operation is about: its first positional parameter. */
+/* The subject of the reading operation: its first positional parameter. */
 static stet_value plain_args(const kind *k, const address *a) {
     stet_value args = stet_value_object();
     if (a->parts == 2)

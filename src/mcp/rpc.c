@@ -18,7 +18,7 @@ static void deliver(const char *bytes, size_t len, stet_rpc_line *line, void *ct
         line(ctx, bytes, len);
 }
 
-/* Adds to the line that has no end yet; one that gets too long is dropped from here on. */
+/* Appends to the unfinished line; the rest of a line that is too long is dropped. */
 static void keep(stet_rpc_framer *f, const char *bytes, size_t len) {
     if (f->dropping)
         return;
@@ -38,7 +38,7 @@ static void complete(stet_rpc_framer *f, stet_rpc_line *line, void *ctx) {
         deliver(stet_buf_cstr(&f->rest), f->rest.len, line, ctx);
     f->dropping = false;
     if (f->rest.cap > 65536)
-        stet_buf_release(&f->rest); /* one long line is no reason to keep its memory */
+        stet_buf_release(&f->rest); /* do not keep the memory of one long line */
     else
         stet_buf_clear(&f->rest);
 }
@@ -48,7 +48,7 @@ void stet_rpc_framer_feed(stet_rpc_framer *f, const char *bytes, size_t len, ste
         const char *end = memchr(bytes, '\n', len);
         size_t part = end ? (size_t)(end - bytes) : len;
         if (end && !f->dropping && f->rest.len == 0 && part <= f->max) {
-            deliver(bytes, part, line, ctx); /* a whole line in one piece: not copied */
+            deliver(bytes, part, line, ctx); /* a complete line: passed on without copying it */
         } else {
             keep(f, bytes, part);
             if (end)

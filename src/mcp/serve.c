@@ -10,7 +10,7 @@
 #include "mcp/internal.h"
 #include "os/clock.h"
 
-#define DRAIN_MS  1500 /* after the client has closed its side: for what it still waits for */
+#define DRAIN_MS  1500 /* for pending answers, after the client has closed its side */
 #define FINISH_MS 200  /* to finish a message that is half written when a signal comes */
 #define CLOSE_MS  5000 /* for operations to notice that they are cancelled */
 
@@ -38,7 +38,7 @@ static ssize_t write_some(int fd, out_kind kind, const char *bytes, size_t len) 
 
 typedef enum output { OUT_DONE, OUT_WAITS, OUT_GONE } output;
 
-/* Everything that can go now, or only the rest of a message that has been begun. */
+/* Writes all that can be written now, or only the rest of a message that was begun. */
 static output flush(stet_mcp_server *s, int fd, out_kind kind, bool only_begun, int *error_number) {
     const char *bytes;
     size_t len;
@@ -75,12 +75,12 @@ typedef struct loop {
     stet_mcp_server *s;
     int in, out;
     out_kind kind;
-    bool open;        /* the client may still say something */
+    bool open;        /* the client may still send something */
     int64_t deadline; /* when it may not: monotonic */
     int in_error, out_error;
 } loop;
 
-/* One turn. False: it is over. */
+/* One turn of the loop. False: the session is over. */
 static bool turn(loop *l, const sigset_t *waiting) {
     stet_mcp_server *s = l->s;
     stet_mcp_tick(s);

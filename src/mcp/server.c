@@ -16,7 +16,7 @@
 #include "os/clock.h"
 
 #define MAX_DEPTH      256               /* of a message */
-#define FULL           ((size_t)8 << 20) /* bytes that wait, from which on no more is read */
+#define FULL           ((size_t)8 << 20) /* bytes of waiting requests, above which no more is read */
 #define KEPT_RESULTS   16
 #define KEPT_BYTES     ((size_t)256 << 20)
 #define SCAN_PERIOD_MS 250

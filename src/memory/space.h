@@ -229,6 +229,10 @@ STET_CHECKED stet_status stet_tx_patch(stet_tx *tx, const stet_docname *name, co
 STET_CHECKED stet_status stet_tx_write(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value value,
                                        stet_error *err);
 
+/* The same for a member of the envelope. */
+STET_CHECKED stet_status stet_tx_write_member(stet_tx *tx, const stet_docname *name, const char *member,
+                                              stet_value value, stet_error *err);
+
 /* Writes from outside: by the public functions and operations that take any document. The layer above checks them, and
  * defines the guard (graph/guard.c). Tests replace it. */
 typedef struct stet_write_guard {

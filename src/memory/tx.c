@@ -508,6 +508,15 @@ stet_status stet_tx_write(stet_tx *tx, const stet_docname *name, stet_pathref pa
     return st;
 }
 
+stet_status stet_tx_write_member(stet_tx *tx, const stet_docname *name, const char *member, stet_value value,
+                                 stet_error *err) {
+    stet_path path = STET_PATH_INIT;
+    stet_path_push(&path, member);
+    stet_status st = stet_tx_write(tx, name, stet_path_ref(&path), value, err);
+    stet_path_release(&path);
+    return st;
+}
+
 stet_status stet_tx_doc_apply(const stet_tx_doc *d, bool exists, stet_value before, bool *after_exists,
                               stet_value *after, stet_error *err) {
     if (d->write != STET_TX_PATCH) {

@@ -150,15 +150,16 @@ static stet_value past_value(piece_call *c, const stet_action_record *at, size_t
 
 /* Actions without a row have no number: in pages they come after all others. */
 #define AFTER_RECORDED (INT64_C(1) << 62)
+#define PAGE           500 /* actions at a time */
 
-static stet_status list_missing(piece_call *c, const stet_standing *s, const stet_piece *p, const char *wanted,
-                                size_t limit, int64_t *next, stet_value *rows, stet_error *err) {
+static void list_missing(piece_call *c, const stet_piece *p, const char *wanted, size_t limit, int64_t *next,
+                         stet_value *rows) {
+    const stet_standing *s = piece_standing(c);
     size_t i = *next >= AFTER_RECORDED ? (size_t)(*next - AFTER_RECORDED) : 0;
-    stet_status status = STET_OK;
     if ((*next > 0 && *next < AFTER_RECORDED) || (wanted && strcmp(wanted, "unknown") != 0))
-        return STET_OK;
+        return;
     *next = 0;
-    for (; i < s->missing_count && status == STET_OK; i++) {
+    for (; i < s->missing_count && piece_good(c); i++) {
         stet_arena arena = STET_ARENA_INIT;
         stet_action_record r;
         stet_action_key key = {
@@ -169,64 +170,52 @@ static stet_status list_missing(piece_call *c, const stet_standing *s, const ste
             *next = AFTER_RECORDED + (int64_t)i;
             break;
         }
-        status = piece_find_action(c, s, &key, &arena, &r, err);
-        if (status == STET_OK && !r.action)
+        piece_find_action(c, &key, &arena, &r);
+        if (piece_good(c) && !r.action)
             stet_value_push(rows, piece_action_value(c, s, &r, STET_STATE_UNKNOWN, false));
         stet_arena_release(&arena);
     }
-    return status;
 }
 
 static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_standing s = {0};
-    stet_piece *p = NULL;
-    stet_value hold;
+    stet_value hold, rows = stet_value_array();
     const char *wanted = stet_value_text_at(args, "state", &hold);
     size_t limit = (size_t)stet_value_as_int(stet_value_get(args, "limit"));
     int64_t next = stet_value_as_int(stet_value_get(args, "after"));
-    stet_status status = piece_begin(ctx, args, PIECE_NOW, &c, err);
-    if (status != STET_OK)
-        return status;
-    status = piece_pick(&c, args, &p, err);
-    if (status == STET_OK)
-        status = stet_standing_load(c.space, c.branch, &s, err);
-    stet_value rows = stet_value_array(), wrong = stet_value_null();
-    if (status == STET_OK)
-        status = piece_wrong(&c, p, &wrong, err);
-    while (status == STET_OK && stet_value_count(rows) < limit && next < AFTER_RECORDED) {
+    piece_begin(ctx, args, PIECE_NOW, &c, err);
+    const stet_piece *p = piece_pick(&c, args);
+    const stet_standing *s = piece_standing(&c);
+    stet_value wrong = piece_wrong(&c, p);
+    while (piece_good(&c) && stet_value_count(rows) < limit && next < AFTER_RECORDED) {
         stet_arena arena = STET_ARENA_INIT;
-        stet_action_filter f = {.piece = p->doc, .scope = p->scope, .generation = -1, .after = next, .limit = 1};
+        size_t left = limit - stet_value_count(rows), count = 0;
+        stet_action_filter f = {
+            .piece = p->doc, .scope = p->scope, .generation = -1, .after = next, .limit = left < PAGE ? left : PAGE};
         stet_action_record *at;
-        size_t count = 0;
-        f.limit = limit - stet_value_count(rows) < 500 ? limit - stet_value_count(rows) : 500;
-        status = stet_observe_list(c.space, c.branch, &f, &arena, &at, &count, &next, err);
-        for (size_t i = 0; i < count && status == STET_OK; i++) {
-            stet_action_state state = piece_state_in(wrong, &s, &at[i]);
+        c.status = stet_observe_list(c.space, c.branch, &f, &arena, &at, &count, &next, err);
+        for (size_t i = 0; i < count && piece_good(&c); i++) {
+            stet_action_state state = piece_state_in(wrong, s, &at[i]);
             if (!wanted || strcmp(wanted, piece_state_name(&at[i], state)) == 0)
-                stet_value_push(&rows, piece_action_value(&c, &s, &at[i], state, false));
+                stet_value_push(&rows, piece_action_value(&c, s, &at[i], state, false));
         }
         stet_arena_release(&arena);
         if (next == 0 || next >= AFTER_RECORDED)
             break;
     }
-    if (status == STET_OK)
-        status = list_missing(&c, &s, p, wanted, limit, &next, &rows, err);
-    if (status == STET_OK) {
+    list_missing(&c, p, wanted, limit, &next, &rows);
+    if (piece_good(&c)) {
         *result = stet_value_object();
         stet_value_put(result, "piece", stet_value_string(p->name));
         stet_value_put(result, "actions", stet_value_retain(rows));
         stet_value_put(result, "next", next ? stet_value_int(next) : stet_value_null());
         if (stet_value_type(wrong) == STET_TYPE_STRING)
             stet_value_put(result, "wrong", stet_value_retain(wrong));
-        status = piece_put_changed(&c, p, result, err);
+        piece_put_changed(&c, p, result);
     }
     stet_value_release(wrong);
     stet_value_release(rows);
-    stet_standing_release(&s);
-    stet_piece_free(p);
-    piece_end(&c);
-    return status;
+    return piece_end(&c);
 }
 
 /* "changed CELL", "waits for PIECE/NODE, which failed", "upstream PIECE/NODE in space NAME" */
@@ -279,57 +268,41 @@ static void list_render(stet_render *r, stet_value result) {
 
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_value hold;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r, *old = NULL;
+    size_t old_count = 0;
+    stet_value hold, row = stet_value_null();
     const char *node = stet_value_text_at_or(args, "action", "", &hold);
-    stet_status status = piece_begin(ctx, args, PIECE_NOW, &c, err);
-    if (status != STET_OK)
-        return status;
-    stet_piece *p;
-    status = piece_pick(&c, args, &p, err);
-    if (status == STET_OK) {
-        stet_arena arena = STET_ARENA_INIT;
-        stet_action_record r;
-        stet_action_state state = STET_STATE_UNKNOWN;
-        stet_value row = stet_value_null(), wrong = stet_value_null();
-        stet_action_key key = stet_piece_action(p, node);
-        stet_standing s = {0};
-        status = stet_piece_row(c.space, c.branch, p, node, &row, err);
-        if (status == STET_OK)
-            status = stet_standing_load(c.space, c.branch, &s, err);
-        if (status == STET_OK)
-            status = piece_find_action(&c, &s, &key, &arena, &r, err);
-        if (status == STET_OK)
-            status = piece_wrong(&c, p, &wrong, err);
-        if (status == STET_OK)
-            state = piece_state_in(wrong, &s, &r);
-        stet_action_record *old = NULL;
-        size_t old_count = 0;
-        if (status == STET_OK)
-            status = stet_observe_past(c.space, r.action, &arena, &old, &old_count, err);
-        if (status == STET_OK) {
-            *result = piece_action_value(&c, &s, &r, state, true);
-            if (stet_stream_is_handler(row)) { /* not an action: it is neither up to date nor out of date */
-                stet_value_put(result, "state", stet_value_string("handler"));
-                stet_value_put(result, "kind", stet_value_string("event-handler"));
-                stet_value_put(result, "stream", stet_value_retain(stet_value_get(row, "stream")));
-                stet_value_remove(result, "cause", 5);
-            }
-            if (old_count)
-                stet_value_put(result, "past", past_value(&c, old, old_count));
-            stet_value_put(result, "piece", stet_value_string(p->name));
-            if (stet_value_type(wrong) == STET_TYPE_STRING)
-                stet_value_put(result, "wrong", stet_value_retain(wrong));
-            stet_value_put(result, "module", stet_value_retain(stet_value_get(row, "module")));
-            stet_value_put(result, "inputs", stet_value_retain(stet_value_get(row, "inputs")));
+    piece_begin(ctx, args, PIECE_NOW, &c, err);
+    const stet_piece *p = piece_pick(&c, args);
+    if (piece_good(&c))
+        c.status = stet_piece_row(c.space, c.branch, p, node, &row, err);
+    stet_action_key key = piece_good(&c) ? stet_piece_action(p, node) : (stet_action_key){0};
+    piece_find_action(&c, &key, &arena, &r);
+    stet_value wrong = piece_wrong(&c, p);
+    if (piece_good(&c))
+        c.status = stet_observe_past(c.space, r.action, &arena, &old, &old_count, err);
+    if (piece_good(&c)) {
+        const stet_standing *s = piece_standing(&c);
+        *result = piece_action_value(&c, s, &r, piece_state_in(wrong, s, &r), true);
+        if (stet_stream_is_handler(row)) { /* not an action: it is neither up to date nor out of date */
+            stet_value_put(result, "state", stet_value_string("handler"));
+            stet_value_put(result, "kind", stet_value_string("event-handler"));
+            stet_value_put(result, "stream", stet_value_retain(stet_value_get(row, "stream")));
+            stet_value_remove(result, "cause", 5);
         }
-        stet_value_release(wrong);
-        stet_value_release(row);
-        stet_standing_release(&s);
-        stet_arena_release(&arena);
-        stet_piece_free(p);
+        if (old_count)
+            stet_value_put(result, "past", past_value(&c, old, old_count));
+        stet_value_put(result, "piece", stet_value_string(p->name));
+        if (stet_value_type(wrong) == STET_TYPE_STRING)
+            stet_value_put(result, "wrong", stet_value_retain(wrong));
+        stet_value_put(result, "module", stet_value_retain(stet_value_get(row, "module")));
+        stet_value_put(result, "inputs", stet_value_retain(stet_value_get(row, "inputs")));
     }
-    piece_end(&c);
-    return status;
+    stet_value_release(wrong);
+    stet_value_release(row);
+    stet_arena_release(&arena);
+    return piece_end(&c);
 }
 
 static void render_cells(stet_render *r, const char *what, stet_value list) {

@@ -197,38 +197,49 @@ static stet_status prepare(stet_tx *tx, const stet_docname *name, stet_value arg
     return st;
 }
 
-static stet_status set_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+/* What an operation does to its document; `path` is the cell of `set`. */
+typedef stet_status (*change_fn)(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value args,
+                                 stet_error *err);
+
+static stet_status commit_change(stet_op_ctx *ctx, stet_value args, const char *id, stet_pathref path, change_fn change,
+                                 stet_value *result, stet_error *err) {
     space_call c;
-    stet_value hold;
-    char *id = NULL;
-    stet_path path = STET_PATH_INIT;
     stet_tx *tx = NULL;
-    bool meta = stet_value_as_bool(stet_value_get(args, "meta"));
-    stet_status st = stet_cell_parse(stet_value_text_at(args, "cell", &hold), meta, &id, &path, err);
-    if (st == STET_OK)
-        st = space_begin(ctx, args, SPACE_WRITE, &c, err);
-    if (st != STET_OK) {
-        stet_free(id);
-        stet_path_release(&path);
+    stet_commit_result r;
+    stet_status st = space_begin(ctx, args, SPACE_WRITE, &c, err);
+    if (st != STET_OK)
         return st;
-    }
     stet_docname name = {id, c.scope};
-    stet_value value = stet_value_get(args, "value");
     st = stet_tx_begin(c.space, c.branch_name, &tx, err);
     if (st == STET_OK)
         st = prepare(tx, &name, args, err);
     if (st == STET_OK)
-        st = stet_tx_write_outside(tx, &name, stet_path_ref(&path), stet_value_retain(value), err);
-    stet_commit_result r;
+        st = change(tx, &name, path, args, err);
     if (st == STET_OK)
         st = stet_tx_commit(tx, &r, err);
     else
         stet_tx_abort(tx);
     if (st == STET_OK)
         *result = committed(&r);
+    space_end(&c);
+    return st;
+}
+
+static stet_status apply_set(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value args,
+                             stet_error *err) {
+    return stet_tx_write_outside(tx, name, path, stet_value_retain(stet_value_get(args, "value")), err);
+}
+
+static stet_status set_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_value hold;
+    char *id = NULL;
+    stet_path path = STET_PATH_INIT;
+    bool meta = stet_value_as_bool(stet_value_get(args, "meta"));
+    stet_status st = stet_cell_parse(stet_value_text_at(args, "cell", &hold), meta, &id, &path, err);
+    if (st == STET_OK)
+        st = commit_change(ctx, args, id, stet_path_ref(&path), apply_set, result, err);
     stet_free(id);
     stet_path_release(&path);
-    space_end(&c);
     return st;
 }
 
@@ -266,36 +277,18 @@ static const stet_param set_params[] = {
     {0},
 };
 
-/* What doc patch and doc delete do to the document. */
-typedef stet_status (*change_fn)(stet_tx *tx, const stet_docname *name, stet_value args, stet_error *err);
-
+/* doc patch and doc delete, which name a whole document. */
 static stet_status change_run(stet_op_ctx *ctx, stet_value args, change_fn change, stet_value *result,
                               stet_error *err) {
-    space_call c;
     stet_value hold;
-    stet_tx *tx = NULL;
     stet_docname name = {stet_value_text_at(args, "id", &hold), NULL};
     stet_status st = stet_docname_check(&name, err);
-    if (st != STET_OK || (st = space_begin(ctx, args, SPACE_WRITE, &c, err)) != STET_OK)
-        return st;
-    name.scope = c.scope;
-    st = stet_tx_begin(c.space, c.branch_name, &tx, err);
-    if (st == STET_OK)
-        st = prepare(tx, &name, args, err);
-    if (st == STET_OK)
-        st = change(tx, &name, args, err);
-    stet_commit_result r;
-    if (st == STET_OK)
-        st = stet_tx_commit(tx, &r, err);
-    else
-        stet_tx_abort(tx);
-    if (st == STET_OK)
-        *result = committed(&r);
-    space_end(&c);
-    return st;
+    return st == STET_OK ? commit_change(ctx, args, name.id, STET_PATH_ROOT, change, result, err) : st;
 }
 
-static stet_status apply_patch(stet_tx *tx, const stet_docname *name, stet_value args, stet_error *err) {
+static stet_status apply_patch(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value args,
+                               stet_error *err) {
+    (void)path;
     stet_arena arena = STET_ARENA_INIT;
     stet_patches ops = {0};
     stet_status st = stet_patches_of_value(stet_value_get(args, "operations"),
@@ -311,9 +304,10 @@ static stet_status patch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     return change_run(ctx, args, apply_patch, result, err);
 }
 
-static stet_status apply_delete(stet_tx *tx, const stet_docname *name, stet_value args, stet_error *err) {
+static stet_status apply_delete(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value args,
+                                stet_error *err) {
     stet_value v;
-    (void)args;
+    (void)path, (void)args;
     stet_status st = stet_tx_read(tx, NULL, name, STET_PATH_ROOT, STET_SHALLOW, &v, err); /* it must be there */
     return st == STET_OK ? stet_tx_drop_outside(tx, name, err) : st;
 }

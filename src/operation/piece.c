@@ -27,22 +27,12 @@ static stet_value piece_row(const stet_piece *p) {
 
 static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_value names = stet_value_array(), rows = stet_value_array();
-    bool more = false;
-    stet_error mine = STET_ERROR_INIT;
-    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, &mine);
-    if (status == STET_NOT_FOUND && c.absent) {
-        stet_project *p; /* no space yet: no pieces */
-        stet_error_clear(&mine);
-        status = ctx->project(ctx, &p, err);
-    } else if (status == STET_OK) {
-        stet_value_release(names);
-        names = stet_value_null();
-        status = piece_names_in(&c, args, (size_t)stet_value_as_int(stet_value_get(args, "limit")), &names, &more, err);
-    } else if (err) {
-        stet_error_move(err, &mine);
-    }
-    for (size_t i = 0; status == STET_OK && i < stet_value_count(names); i++) {
+    stet_value rows = stet_value_array();
+    bool more;
+    piece_begin_list(ctx, args, PIECE_READ, &c, err);
+    stet_value names = piece_names_in(&c, args, (size_t)stet_value_as_int(stet_value_get(args, "limit")), &more);
+    size_t n = stet_value_count(names);
+    for (size_t i = 0; piece_good(&c) && i < n; i++) {
         stet_value name = stet_value_at(names, i);
         stet_piece *p;
         if (stet_piece_load(c.space, c.branch, stet_value_as_string(&name, NULL), -1, &p, NULL) != STET_OK)
@@ -50,16 +40,11 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         stet_value_push(&rows, piece_row(p));
         stet_piece_free(p);
     }
-    if (status == STET_OK) {
-        *result = stet_value_object();
-        stet_value_put(result, "pieces", stet_value_retain(rows));
-        size_t n = stet_value_count(names);
-        stet_value_put(result, "next", more && n ? stet_value_retain(stet_value_at(names, n - 1)) : stet_value_null());
-    }
-    stet_value_release(rows);
+    *result = stet_value_object();
+    stet_value_put(result, "pieces", rows);
+    stet_value_put(result, "next", more && n ? stet_value_retain(stet_value_at(names, n - 1)) : stet_value_null());
     stet_value_release(names);
-    piece_end(&c);
-    return status;
+    return piece_end(&c);
 }
 
 static void list_render(stet_render *r, stet_value result) {
@@ -96,68 +81,48 @@ static stet_value stream_names(const stet_piece *p) {
     return names;
 }
 
-static stet_status load_named(piece_call *c, stet_value args, stet_piece **out, stet_error *err) {
-    char *name;
-    stet_status status = piece_named(args, &name, err);
-    if (status == STET_OK)
-        status = stet_piece_load(c->space, c->branch, name ? name : "", -1, out, err);
-    stet_free(name);
-    return status;
-}
-
 /* What is shown is stored; this says whether it is also what the pattern file asks for by now. */
 static stet_status put_now(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_piece *p = NULL;
-    stet_value wrong = stet_value_null();
-    stet_status status = piece_begin(ctx, args, PIECE_NOW, &c, err);
-    if (status != STET_OK)
-        return status;
-    status = load_named(&c, args, &p, err);
-    if (status == STET_OK)
-        status = piece_put_changed(&c, p, result, err);
-    if (status == STET_OK)
-        status = piece_wrong(&c, p, &wrong, err);
-    if (status == STET_OK && stet_value_type(wrong) == STET_TYPE_STRING)
+    piece_begin(ctx, args, PIECE_NOW, &c, err);
+    const stet_piece *p = piece_named_by(&c, args);
+    piece_put_changed(&c, p, result);
+    stet_value wrong = piece_wrong(&c, p);
+    if (stet_value_type(wrong) == STET_TYPE_STRING)
         stet_value_put(result, "wrong", stet_value_retain(wrong));
     stet_value_release(wrong);
-    stet_piece_free(p);
-    piece_end(&c);
-    return status;
+    return piece_end(&c);
+}
+
+static void put_contents(piece_call *c, const stet_piece *p, stet_value *result) {
+    stet_value value = stet_value_null(), argument = stet_value_null(), overridden = stet_value_null();
+    stet_path path = STET_PATH_INIT;
+    char *id = stet_piece_part(p->name, "argument", NULL);
+    stet_path_push(&path, "value");
+    c->status = stet_sched_resolve(c->sched, stet_value_get(p->envelope, "value"), &value, c->err);
+    if (piece_good(c) && stet_sched_get(c->sched, id, p->scope, stet_path_ref(&path), &argument, NULL) == STET_OK)
+        stet_value_put(result, "argument", argument);
+    if (piece_good(c))
+        c->status = stet_piece_overrides(c->space, c->branch, p, &overridden, c->err);
+    stet_value_put(result, "result", value);
+    stet_value_put(result, "overridden", overridden);
+    stet_value_put(result, "streams", stream_names(p));
+    stet_value_put(result, "program",
+                   stet_value_retain(stet_value_get(stet_value_get(p->envelope, "process"), "program")));
+    stet_value_put(result, "source", stet_value_retain(stet_value_get(p->envelope, "source")));
+    stet_free(id);
+    stet_path_release(&path);
 }
 
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_piece *p;
-    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, err);
-    if (status != STET_OK)
-        return status;
-    status = load_named(&c, args, &p, err);
-    if (status == STET_OK) {
-        stet_value value = stet_value_null(), argument = stet_value_null();
-        stet_path path = STET_PATH_INIT;
-        char *id = stet_piece_part(p->name, "argument", NULL);
-        stet_path_push(&path, "value");
-        status = stet_sched_resolve(c.sched, stet_value_get(p->envelope, "value"), &value, err);
-        if (status == STET_OK) {
-            *result = piece_row(p);
-            if (stet_sched_get(c.sched, id, p->scope, stet_path_ref(&path), &argument, NULL) == STET_OK)
-                stet_value_put(result, "argument", argument);
-            stet_value_put(result, "result", value);
-            stet_value_put(result, "streams", stream_names(p));
-            stet_value_put(result, "program",
-                           stet_value_retain(stet_value_get(stet_value_get(p->envelope, "process"), "program")));
-            stet_value_put(result, "source", stet_value_retain(stet_value_get(p->envelope, "source")));
-            stet_value overridden;
-            status = stet_piece_overrides(c.space, c.branch, p, &overridden, err);
-            if (status == STET_OK)
-                stet_value_put(result, "overridden", overridden);
-        }
-        stet_free(id);
-        stet_path_release(&path);
-        stet_piece_free(p);
+    piece_begin(ctx, args, PIECE_READ, &c, err);
+    const stet_piece *p = piece_named_by(&c, args);
+    if (piece_good(&c)) {
+        *result = piece_row(p);
+        put_contents(&c, p, result);
     }
-    piece_end(&c);
+    stet_status status = piece_end(&c);
     return status == STET_OK ? put_now(ctx, args, result, err) : status;
 }
 
@@ -271,45 +236,36 @@ static stet_status diff_run(piece_call *c, const stet_piece *p, const char *text
     return status;
 }
 
+static void put_graph(piece_call *c, const stet_piece *p, const char *format, stet_value *result) {
+    stet_process *g;
+    stet_value schemas = stet_value_null();
+    bool json = strcmp(format, "json") == 0;
+    c->status = whole_graph(c, p, -1, &g, c->err);
+    if (piece_good(c) && json)
+        c->status = stet_piece_schemas(c->space, c->branch, g, &schemas, c->err);
+    if (piece_good(c))
+        stet_value_put(result, json ? "graph" : "text",
+                       json ? stet_process_snapshot(g, schemas) : piece_picture(g, format));
+    stet_value_release(schemas);
+    stet_process_free(g);
+}
+
 static stet_status graph_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_piece *p;
     stet_value hold[2];
-    stet_status status = piece_begin(ctx, args, PIECE_READ, &c, err);
-    if (status != STET_OK)
-        return status;
-    status = load_named(&c, args, &p, err);
-    if (status != STET_OK) {
-        piece_end(&c);
-        return status;
-    }
     const char *diff = stet_value_text_at(args, "diff", &hold[0]),
                *format = stet_value_text_at_or(args, "format", "json", &hold[1]);
-    stet_value out = stet_value_object();
-    stet_value_put(&out, "piece", stet_value_string(p->name));
-    stet_process *g = NULL;
-    if (diff) {
-        status = diff_run(&c, p, diff, &out, err);
-    } else {
-        status = whole_graph(&c, p, -1, &g, err);
-        stet_value schemas = stet_value_null();
-        if (status == STET_OK && strcmp(format, "json") == 0)
-            status = stet_piece_schemas(c.space, c.branch, g, &schemas, err);
-        if (status == STET_OK && strcmp(format, "json") == 0) {
-            stet_value_put(&out, "graph", stet_process_snapshot(g, schemas));
-        } else if (status == STET_OK) {
-            stet_value_put(&out, "text", piece_picture(g, format));
-        }
-        stet_value_release(schemas);
-        stet_process_free(g);
+    piece_begin(ctx, args, PIECE_READ, &c, err);
+    const stet_piece *p = piece_named_by(&c, args);
+    if (piece_good(&c)) {
+        *result = stet_value_object();
+        stet_value_put(result, "piece", stet_value_string(p->name));
+        if (diff)
+            c.status = diff_run(&c, p, diff, result, err);
+        else
+            put_graph(&c, p, format, result);
     }
-    if (status == STET_OK)
-        *result = out;
-    else
-        stet_value_release(out);
-    stet_piece_free(p);
-    piece_end(&c);
-    return status;
+    return piece_end(&c);
 }
 
 static void graph_render(stet_render *r, stet_value result) {
@@ -347,24 +303,16 @@ static stet_status stop_tx(stet_tx *tx, void *ctx, stet_error *err) {
 
 static stet_status stop_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_piece *p;
-    stet_status status = piece_begin(ctx, args, PIECE_WRITE, &c, err);
-    if (status != STET_OK)
-        return status;
-    status = load_named(&c, args, &p, err);
-    if (status == STET_OK) {
-        bool was = p->stopped;
-        if (!was)
-            status = stet_space_transact(c.space, c.branch_name, stop_tx, p, NULL, err);
-        if (status == STET_OK) {
-            *result = stet_value_object();
-            stet_value_put(result, "piece", stet_value_string(p->name));
-            stet_value_put(result, "stopped", stet_value_bool(!was));
-        }
-        stet_piece_free(p);
+    piece_begin(ctx, args, PIECE_WRITE, &c, err);
+    const stet_piece *p = piece_named_by(&c, args);
+    if (piece_good(&c)) {
+        *result = stet_value_object();
+        stet_value_put(result, "piece", stet_value_string(p->name));
+        stet_value_put(result, "stopped", stet_value_bool(!p->stopped));
+        if (!p->stopped)
+            c.status = stet_space_transact(c.space, c.branch_name, stop_tx, c.piece, NULL, err);
     }
-    piece_end(&c);
-    return status;
+    return piece_end(&c);
 }
 
 static void stop_render(stet_render *r, stet_value result) {
@@ -375,21 +323,19 @@ static void stop_render(stet_render *r, stet_value result) {
 
 static stet_status delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    char *name;
-    stet_status status = piece_begin(ctx, args, PIECE_WRITE, &c, err);
-    if (status != STET_OK)
-        return status;
-    status = piece_named(args, &name, err);
-    if (status == STET_OK)
-        status = stet_sched_delete(c.sched, name ? name : "", err);
-    if (status == STET_OK) {
+    char *name = NULL;
+    piece_begin(ctx, args, PIECE_WRITE, &c, err);
+    if (piece_good(&c))
+        c.status = piece_named(args, &name, err);
+    if (piece_good(&c))
+        c.status = stet_sched_delete(c.sched, name ? name : "", err);
+    if (piece_good(&c)) {
         *result = stet_value_object();
         stet_value_put(result, "piece", stet_value_string(name));
         stet_value_put(result, "deleted", stet_value_bool(true));
     }
     stet_free(name);
-    piece_end(&c);
-    return status;
+    return piece_end(&c);
 }
 
 static void delete_render(stet_render *r, stet_value result) {

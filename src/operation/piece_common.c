@@ -45,93 +45,118 @@ static bool look_cancelled(void *ctx) {
 
 static void look_wrong(void *ctx, const char *piece, const stet_error *why) {
     const looking *l = ctx;
-    stet_value_put(&l->call->wrong, piece, stet_value_string(why->message));
+    stet_value_put(&l->call->invalid, piece, stet_value_string(why->message));
 }
 
-stet_status piece_wrong(piece_call *c, const stet_piece *p, stet_value *message, stet_error *err) {
+bool piece_good(const piece_call *c) {
+    return c->status == STET_OK;
+}
+
+stet_value piece_wrong(piece_call *c, const stet_piece *p) {
     stet_error mine = STET_ERROR_INIT;
-    *message = stet_value_retain(stet_value_get(c->wrong, p->name));
-    if (stet_value_type(*message) != STET_TYPE_NULL)
-        return STET_OK;
+    if (!piece_good(c))
+        return stet_value_null();
+    stet_value message = stet_value_retain(stet_value_get(c->invalid, p->name));
+    if (stet_value_type(message) != STET_TYPE_NULL)
+        return message;
     stet_status status = stet_piece_check_parts(c->space, c->branch, p, &mine);
     if (status == STET_INVALID || status == STET_CORRUPT) {
-        *message = stet_value_string(mine.message);
-        status = STET_OK;
+        message = stet_value_string(mine.message);
     } else if (status != STET_OK) {
-        stet_error_move(err, &mine);
+        c->status = status;
+        stet_error_move(c->err, &mine);
     }
     stet_error_clear(&mine);
+    return message;
+}
+
+/* A copy with patterns and files as they are now, if they have changed. */
+static stet_status preview(piece_call *c) {
+    looking l = {c->ctx, c};
+    stet_drive_spec spec = {.space = c->space_name,
+                            .branch = c->branch_name,
+                            .ctx = &l,
+                            .note = look_note,
+                            .wrong = look_wrong,
+                            .cancelled = look_cancelled};
+    bool changed = false;
+    c->invalid = stet_value_object();
+    stet_status status = stet_drive_preview(c->project, &spec, &c->now, &changed, c->err);
+    if (status == STET_OK && changed)
+        c->project = c->now.project;
     return status;
 }
 
-stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, piece_call *c, stet_error *err) {
-    *c = (piece_call){0};
-    c->space_name = stet_value_text_at_or(args, "space", "main", &c->hold[0]);
-    c->branch_name = stet_value_text_at_or(args, "branch", "", &c->hold[1]);
-    stet_status status = ctx->project(ctx, &c->project, err);
-    c->stored = c->project;
-    if (status == STET_OK && access == PIECE_NOW) {
-        looking l = {ctx, c};
-        stet_drive_spec spec = {.space = c->space_name,
-                                .branch = c->branch_name,
-                                .ctx = &l,
-                                .note = look_note,
-                                .wrong = look_wrong,
-                                .cancelled = look_cancelled};
-        bool changed;
-        c->wrong = stet_value_object();
-        status = stet_drive_preview(c->project, &spec, &c->now, &changed, err);
-        if (status == STET_OK && changed)
-            c->project = c->now.project;
-    }
-    unsigned flags = access != PIECE_WRITE ? STET_SPACE_READ_ONLY : STET_SPACE_MUST_EXIST;
+static stet_status open_call(piece_call *c, piece_access access) {
     stet_error why = STET_ERROR_INIT;
-    if (status == STET_OK) {
-        status = stet_space_open(c->project, c->space_name, flags, &c->space, &why);
-        /* The space that everything goes to by default is made by the first write. */
-        c->absent = status == STET_NOT_FOUND && strcmp(c->space_name, "main") == 0 && !*c->branch_name;
-        if (c->absent)
-            status = no_piece(err);
-        else if (status != STET_OK)
-            stet_error_move(err, &why);
+    unsigned flags = access != PIECE_WRITE ? STET_SPACE_READ_ONLY : STET_SPACE_MUST_EXIST;
+    stet_status status = c->ctx->project(c->ctx, &c->project, c->err);
+    c->stored = c->project;
+    if (status == STET_OK && access == PIECE_NOW)
+        status = preview(c);
+    if (status != STET_OK)
+        return status;
+    status = stet_space_open(c->project, c->space_name, flags, &c->space, &why);
+    /* The space that everything goes to by default is made by the first write. */
+    c->absent = status == STET_NOT_FOUND && strcmp(c->space_name, "main") == 0 && !*c->branch_name;
+    if (c->absent)
         stet_error_clear(&why);
-    }
+    else
+        stet_error_move(c->err, &why);
     if (status == STET_OK)
-        status = stet_space_branch(c->space, c->branch_name, &c->branch, err);
-    bool persist = status == STET_OK && stet_drive_persist(c->project);
+        status = stet_space_branch(c->space, c->branch_name, &c->branch, c->err);
+    if (status != STET_OK)
+        return status;
+    bool persist = stet_drive_persist(c->project);
     /* Whoever only reads has no use for a memory of runs. */
     stet_sched_opts opts = {.persist = persist && access == PIECE_WRITE};
-    if (status == STET_OK) {
-        stet_observe_switch(c->space, persist);
-        status = stet_sched_open(c->project, c->space, c->branch_name, &opts, &c->sched, err);
-    }
-    if (status != STET_OK) {
-        bool absent = c->absent;
-        piece_end(c);
-        c->absent = absent;
-    }
-    return status;
+    stet_observe_switch(c->space, persist);
+    return stet_sched_open(c->project, c->space, c->branch_name, &opts, &c->sched, c->err);
 }
 
-stet_status piece_names_in(piece_call *c, stet_value args, size_t limit, stet_value *out, bool *more, stet_error *err) {
-    stet_value hold[2], all = stet_value_null();
+void piece_begin_list(stet_op_ctx *ctx, stet_value args, piece_access access, piece_call *c, stet_error *err) {
+    *c = (piece_call){.ctx = ctx, .err = err};
+    c->space_name = stet_value_text_at_or(args, "space", "main", &c->hold[0]);
+    c->branch_name = stet_value_text_at_or(args, "branch", "", &c->hold[1]);
+    c->status = open_call(c, access);
+    if (c->absent)
+        c->status = STET_OK;
+}
+
+void piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, piece_call *c, stet_error *err) {
+    piece_begin_list(ctx, args, access, c, err);
+    if (piece_good(c) && c->absent)
+        c->status = no_piece(err);
+}
+
+const stet_standing *piece_standing(piece_call *c) {
+    if (piece_good(c) && !c->standing_loaded) {
+        c->status = stet_standing_load(c->space, c->branch, &c->standing, c->err);
+        c->standing_loaded = piece_good(c);
+    }
+    return &c->standing;
+}
+
+stet_value piece_names_in(piece_call *c, stet_value args, size_t limit, bool *more) {
+    stet_value hold[2], all = stet_value_null(), names = stet_value_array();
     const char *scope = stet_value_text_at(args, "scope", &hold[0]),
                *after = stet_value_text_at(args, "after", &hold[1]);
-    *out = stet_value_array();
-    stet_status status = stet_piece_names(c->space, c->branch, after, scope ? SIZE_MAX : limit, &all, more, err);
-    for (size_t i = 0; i < stet_value_count(all) && status == STET_OK; i++) {
+    *more = false;
+    if (piece_good(c) && !c->absent)
+        c->status = stet_piece_names(c->space, c->branch, after, scope ? SIZE_MAX : limit, &all, more, c->err);
+    for (size_t i = 0; i < stet_value_count(all) && piece_good(c); i++) {
         stet_value name = stet_value_at(all, i);
         bool of = !scope || strcmp(stet_piece_scope(stet_value_as_string(&name, NULL)), scope) == 0;
-        if (of && stet_value_count(*out) < limit)
-            stet_value_push(out, stet_value_retain(name));
+        if (of && stet_value_count(names) < limit)
+            stet_value_push(&names, stet_value_retain(name));
         else
             *more = *more || of;
     }
     stet_value_release(all);
-    return status;
+    return names;
 }
 
-stet_status piece_pick(piece_call *c, stet_value args, stet_piece **out, stet_error *err) {
+stet_status piece_find(piece_call *c, stet_value args, stet_piece **out, stet_error *err) {
     enum { LISTED = 20 };
     stet_value names = stet_value_null();
     bool more = false;
@@ -142,7 +167,10 @@ stet_status piece_pick(piece_call *c, stet_value args, stet_piece **out, stet_er
     stet_free(name);
     if (status != STET_OK || stet_value_type(stet_value_get(args, "piece")) == STET_TYPE_STRING)
         return status;
-    status = piece_names_in(c, args, LISTED, &names, &more, err);
+    piece_call lister = *c; /* a failure is this caller's, and does not stick to the call */
+    lister.err = err;
+    names = piece_names_in(&lister, args, LISTED, &more);
+    status = lister.status;
     if (status == STET_OK && stet_value_count(names) == 1) {
         stet_value only = stet_value_at(names, 0);
         status = stet_piece_load(c->space, c->branch, stet_value_as_string(&only, NULL), -1, out, err);
@@ -160,6 +188,22 @@ stet_status piece_pick(piece_call *c, stet_value args, stet_piece **out, stet_er
     }
     stet_value_release(names);
     return status;
+}
+
+const stet_piece *piece_pick(piece_call *c, stet_value args) {
+    if (piece_good(c))
+        c->status = piece_find(c, args, &c->piece, c->err);
+    return c->piece;
+}
+
+const stet_piece *piece_named_by(piece_call *c, stet_value args) {
+    char *name = NULL;
+    if (piece_good(c))
+        c->status = piece_named(args, &name, c->err);
+    if (piece_good(c))
+        c->status = stet_piece_load(c->space, c->branch, name ? name : "", -1, &c->piece, c->err);
+    stet_free(name);
+    return c->piece;
 }
 
 stet_action_state piece_state_of(const stet_standing *s, const stet_action_record *r) {
@@ -185,11 +229,14 @@ void piece_render_wrong(stet_render *r, stet_value result) {
     stet_buf_char(r->out, '\n');
 }
 
-stet_status piece_find_action(piece_call *c, const stet_standing *s, const stet_action_key *key, stet_arena *arena,
-                              stet_action_record *out, stet_error *err) {
+void piece_find_action(piece_call *c, const stet_action_key *key, stet_arena *arena, stet_action_record *out) {
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = stet_observe_find(c->space, c->branch, key, arena, out, &mine);
+    *out = (stet_action_record){.key = *key};
+    const stet_standing *s = piece_standing(c);
+    if (!piece_good(c))
+        return;
     bool missing = stet_standing_misses(s, key);
+    stet_status status = stet_observe_find(c->space, c->branch, key, arena, out, &mine);
     if (status == STET_NOT_FOUND) {
         *out = (stet_action_record){.key = *key};
         missing = true;
@@ -200,22 +247,24 @@ stet_status piece_find_action(piece_call *c, const stet_standing *s, const stet_
                                   .reason = out->action      ? STET_REASON_RUNTIME
                                             : c->branch != 0 ? STET_REASON_BRANCH
                                                              : STET_REASON_LOST};
-    if (status != STET_OK)
-        stet_error_move(err, &mine);
+    if (status != STET_OK) {
+        c->status = status;
+        stet_error_move(c->err, &mine);
+    }
     stet_error_clear(&mine);
-    return status;
 }
 
-stet_status piece_owed(piece_call *c, stet_value *out, stet_error *err) {
-    stet_observe_debt debt;
-    stet_status status = stet_observe_owed(c->space, &debt, err);
-    *out = stet_value_null();
-    if (status == STET_OK && debt.commits + debt.spaces > 0) {
-        *out = stet_value_object();
-        stet_value_put(out, "commits", stet_value_int(debt.commits));
-        stet_value_put(out, "spaces", stet_value_int(debt.spaces));
+stet_value piece_owed(piece_call *c) {
+    stet_observe_debt debt = {0};
+    stet_value v = stet_value_null();
+    if (piece_good(c))
+        c->status = stet_observe_owed(c->space, &debt, c->err);
+    if (piece_good(c) && debt.commits + debt.spaces > 0) {
+        v = stet_value_object();
+        stet_value_put(&v, "commits", stet_value_int(debt.commits));
+        stet_value_put(&v, "spaces", stet_value_int(debt.spaces));
     }
-    return status;
+    return v;
 }
 
 void piece_render_owed(stet_render *r, stet_value owed) {
@@ -232,25 +281,28 @@ void piece_render_owed(stet_render *r, stet_value owed) {
     stet_buf_str(r->out, "; the next run does, and may find more to do\n");
 }
 
-stet_status piece_put_absent(piece_call *c, const char *piece, stet_value *result, stet_error *err) {
-    stet_value list = stet_value_null();
-    stet_status status = stet_standing_absent(c->space, c->branch, piece, &list, err);
-    if (status == STET_OK && stet_value_count(list) > 0)
-        stet_value_put(result, "absentSpaces", list);
+/* A list as a member, unless it is empty. */
+static void put_list(stet_value *row, const char *name, stet_value list) {
+    if (stet_value_count(list) > 0)
+        stet_value_put(row, name, list);
     else
         stet_value_release(list);
-    return status;
 }
 
-stet_status piece_put_leads(piece_call *c, const stet_standing *s, const stet_piece *p, stet_value *row,
-                            stet_error *err) {
-    stet_value list;
-    stet_status status = stet_sched_leads_to(c->sched, p, s, &list, err);
-    if (status == STET_OK && stet_value_count(list) > 0)
-        stet_value_put(row, "leadsTo", list);
-    else if (status == STET_OK)
-        stet_value_release(list);
-    return status;
+void piece_put_absent(piece_call *c, const char *piece, stet_value *result) {
+    stet_value list = stet_value_null();
+    if (piece_good(c))
+        c->status = stet_standing_absent(c->space, c->branch, piece, &list, c->err);
+    put_list(result, "absentSpaces", list);
+}
+
+void piece_put_leads(piece_call *c, const stet_piece *p, stet_value *row) {
+    stet_value list = stet_value_null();
+    const stet_standing *s = piece_standing(c);
+    if (piece_good(c))
+        c->status = stet_sched_leads_to(c->sched, p, s, &list, c->err);
+    if (piece_good(c))
+        put_list(row, "leadsTo", list);
 }
 
 void piece_render_leads(stet_render *r, stet_value row) {
@@ -280,17 +332,17 @@ void piece_render_leads(stet_render *r, stet_value row) {
     stet_buf_char(r->out, '\n');
 }
 
-stet_status piece_put_changed(piece_call *c, const stet_piece *p, stet_value *row, stet_error *err) {
+void piece_put_changed(piece_call *c, const stet_piece *p, stet_value *row) {
     stet_space *space = NULL;
     stet_piece *was = NULL;
     int64_t branch = 0;
-    if (c->stored == c->project)
-        return STET_OK;
-    stet_status status = stet_space_open(c->stored, c->space_name, STET_SPACE_READ_ONLY, &space, err);
+    if (!piece_good(c) || c->stored == c->project)
+        return;
+    stet_status status = stet_space_open(c->stored, c->space_name, STET_SPACE_READ_ONLY, &space, c->err);
     if (status == STET_OK)
-        status = stet_space_branch(space, c->branch_name, &branch, err);
+        status = stet_space_branch(space, c->branch_name, &branch, c->err);
     if (status == STET_OK)
-        status = stet_piece_load(space, branch, p->name, -1, &was, err);
+        status = stet_piece_load(space, branch, p->name, -1, &was, c->err);
     if (status == STET_OK && !stet_hash_equal(was->program, p->program)) {
         stet_value v = stet_value_object(), file = stet_value_get(stet_value_get(p->envelope, "source"), "file");
         stet_value_put(&v, "generation", stet_value_int(p->generation));
@@ -300,7 +352,7 @@ stet_status piece_put_changed(piece_call *c, const stet_piece *p, stet_value *ro
     }
     stet_piece_free(was);
     stet_space_close(space);
-    return status;
+    c->status = status;
 }
 
 void piece_render_changed(stet_render *r, stet_value row) {
@@ -353,12 +405,17 @@ void piece_render_message(stet_buf *out, stet_value failure, const char *piece, 
     stet_buf_add(out, text, len);
 }
 
-void piece_end(piece_call *c) {
+stet_status piece_end(piece_call *c) {
+    stet_status status = c->status;
+    stet_piece_free(c->piece);
+    if (c->standing_loaded)
+        stet_standing_release(&c->standing);
     stet_sched_close(c->sched);
     stet_space_close(c->space);
     stet_scratch_close(&c->now);
-    stet_value_release(c->wrong);
-    *c = (piece_call){0};
+    stet_value_release(c->invalid);
+    *c = (piece_call){.status = status};
+    return status;
 }
 
 stet_value piece_picture(const stet_process *g, const char *format) {

@@ -4,6 +4,7 @@
 
 #include "drive/drive.h"
 #include "operation/op.h"
+#include "scheduler/standing.h"
 
 #define PIECE_PARAM_SPACE                                                                                              \
     {                                                                                                                  \
@@ -39,17 +40,35 @@
 /* The piece that `piece` and `scope` of the arguments name; NULL: none is named. Caller frees. */
 STET_CHECKED stet_status piece_named(stet_value args, char **out, stet_error *err);
 
-/* A project's space opened for a piece, with the scheduler's view of it. */
+/* A project's space opened for a piece, with the scheduler's view of it.
+ *
+ *     piece_call c;
+ *     piece_begin(ctx, args, PIECE_NOW, &c, err);
+ *     const stet_piece *p = piece_pick(&c, args);
+ *     stet_value wrong = piece_wrong(&c, p);
+ *     if (piece_good(&c))
+ *         *result = wrong;
+ *     return piece_end(&c);
+ *
+ * The first failure sticks: after it the functions that take a piece_call and return no status do nothing, and
+ * piece_end returns it. What they return then is NULL, null or empty.
+ */
 typedef struct piece_call {
+    stet_status status; /* the first failure; a handler may set it, too */
+    stet_error *err;    /* receives it */
+    stet_op_ctx *ctx;
     stet_project *project;
     stet_space *space;
     stet_sched *sched;
     int64_t branch;
     stet_value hold[3];
     const char *space_name, *branch_name;
-    stet_value wrong;     /* PIECE_NOW: {PIECE: message} of pieces whose pattern files are wrong */
+    stet_value invalid;   /* PIECE_NOW: {PIECE: message} of pieces whose pattern files are invalid */
     stet_scratch now;     /* PIECE_NOW: the copy that is read, if patterns or files have changed */
     stet_project *stored; /* the project itself, which `project` is not if the copy is read */
+    stet_piece *piece;    /* of piece_pick and piece_named_by */
+    stet_standing standing;
+    bool standing_loaded;
     /* The default space was never written, and the default branch is requested: there is no piece yet. */
     bool absent;
 } piece_call;
@@ -60,21 +79,30 @@ typedef enum piece_access { PIECE_READ, PIECE_NOW, PIECE_WRITE } piece_access;
  *   PIECE_NOW      reads too, but with patterns and files as they are now (stet_drive_preview)
  *   PIECE_WRITE    may write
  */
-STET_CHECKED stet_status piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, piece_call *c,
-                                     stet_error *err);
-void piece_end(piece_call *c);
+void piece_begin(stet_op_ctx *ctx, stet_value args, piece_access access, piece_call *c, stet_error *err);
+/* The same for lists: a space that was never written is no failure (`absent`), and the list is empty. */
+void piece_begin_list(stet_op_ctx *ctx, stet_value args, piece_access access, piece_call *c, stet_error *err);
+bool piece_good(const piece_call *c); /* nothing has failed so far */
+/* Releases everything that the call holds; returns the first failure. */
+STET_CHECKED stet_status piece_end(piece_call *c);
 
+/* How the actions of the branch stand; loaded once. */
+const stet_standing *piece_standing(piece_call *c);
 /* Why a piece as a whole is not up to date, whatever its actions: its pattern file is invalid or no longer defines it,
  * or its argument does not match its schema. Null: nothing is wrong. The caller releases it. */
-STET_CHECKED stet_status piece_wrong(piece_call *c, const stet_piece *p, stet_value *message, stet_error *err);
+stet_value piece_wrong(piece_call *c, const stet_piece *p);
 
-/* The piece that the arguments name; without a name, the only piece (of the scope that they name). STET_INVALID: there are several; the message lists
- * them. The caller frees it. */
-STET_CHECKED stet_status piece_pick(piece_call *c, stet_value args, stet_piece **out, stet_error *err);
+/* The piece that the arguments name; without a name, the only piece (of the scope that they name). STET_INVALID: there
+ * are several; the message lists them. It belongs to the call. */
+const stet_piece *piece_pick(piece_call *c, stet_value args);
+/* The piece that the arguments must name. It belongs to the call. */
+const stet_piece *piece_named_by(piece_call *c, stet_value args);
+/* The same as piece_pick, for a caller that goes on without the piece. The caller frees it. */
+STET_CHECKED stet_status piece_find(piece_call *c, stet_value args, stet_piece **out, stet_error *err);
 
-/* Names of pieces, after `after` of the arguments, at most `limit`, of the scope that the arguments name, or of any. The caller releases them. */
-STET_CHECKED stet_status piece_names_in(piece_call *c, stet_value args, size_t limit, stet_value *out, bool *more,
-                                        stet_error *err);
+/* Names of pieces, after `after` of the arguments, at most `limit`, of the scope that the arguments name, or of any.
+ * The caller releases them. */
+stet_value piece_names_in(piece_call *c, stet_value args, size_t limit, bool *more);
 
 /* The state of an action: stet_standing_of, and unknown if it has no valid row or one that can't be decoded. */
 stet_action_state piece_state_of(const stet_standing *s, const stet_action_record *r);
@@ -84,8 +112,7 @@ stet_action_state piece_state_in(stet_value wrong, const stet_standing *s, const
 /* Prints "PIECE is not up to date: ...", if the result says what is wrong with it. */
 void piece_render_wrong(stet_render *r, stet_value result);
 /* The record of an action of the graph. An action without a row is a record without an observation, unknown. */
-STET_CHECKED stet_status piece_find_action(piece_call *c, const stet_standing *s, const stet_action_key *key,
-                                           stet_arena *arena, stet_action_record *out, stet_error *err);
+void piece_find_action(piece_call *c, const stet_action_key *key, stet_arena *arena, stet_action_record *out);
 /* Prints "ID/KEY (scope S) in space NAME", without the parts that have their default. `uuid` NULL: the own space. */
 void piece_print_cell(stet_space *s, const char *uuid, const stet_docname *name, stet_pathref path, stet_buf *out);
 /* Prints "PIECE/ACTION", where PIECE has its scope: "totals@user:x/sum". What is not a piece is named by its document:
@@ -98,21 +125,20 @@ const char *piece_state_name(const stet_action_record *r, stet_action_state stat
 stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_action_record *r,
                               stet_action_state state, bool full);
 /* {"commits","spaces"} of stet_observe_owed, or null if nothing is owed; piece_render_owed renders it. */
-STET_CHECKED stet_status piece_owed(piece_call *c, stet_value *out, stet_error *err);
+stet_value piece_owed(piece_call *c);
 /* Renders "overridden a, b (stet run --unset KEY ...)", or nothing. */
 void piece_render_overridden(stet_render *r, stet_value names);
 void piece_render_owed(stet_render *r, stet_value owed);
 /* `absentSpaces` of a result: spaces that actions of a piece (NULL: of all) read from and that do not exist. */
-STET_CHECKED stet_status piece_put_absent(piece_call *c, const char *piece, stet_value *result, stet_error *err);
+void piece_put_absent(piece_call *c, const char *piece, stet_value *result);
 void piece_render_absent(stet_render *r, stet_value result);
 /* `leadsTo` of a row of a piece: outdated actions of other pieces that its result links to; omitted if there are none.
  */
-STET_CHECKED stet_status piece_put_leads(piece_call *c, const stet_standing *s, const stet_piece *p, stet_value *row,
-                                         stet_error *err);
+void piece_put_leads(piece_call *c, const stet_piece *p, stet_value *row);
 void piece_render_leads(stet_render *r, stet_value row);
 /* PIECE_NOW: `patternChanged` of a row of a piece, {"generation","file"?}: its pattern is another one than it was last
  * set up with, whether or not any of its actions is affected. Omitted if it is the same. */
-STET_CHECKED stet_status piece_put_changed(piece_call *c, const stet_piece *p, stet_value *row, stet_error *err);
+void piece_put_changed(piece_call *c, const stet_piece *p, stet_value *row);
 void piece_render_changed(stet_render *r, stet_value row);
 /* Appends the message of a failure, without the name of the action at its beginning, which is shown beside it. */
 void piece_render_message(stet_buf *out, stet_value failure, const char *piece, const char *node);

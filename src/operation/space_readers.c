@@ -59,58 +59,40 @@ static stet_value reader_value(const stet_action_record *r, stet_action_state st
 }
 
 /* What is wrong with the piece of an action as a whole, or null; asked once for each piece. Borrowed from `known`. */
-static stet_status wrong_of(piece_call *c, const stet_action_key *key, stet_value *known, stet_value *out,
-                            stet_error *err) {
+static stet_value wrong_of(piece_call *c, const stet_action_key *key, stet_value *known) {
     char *name = stet_piece_of_action(key);
     stet_piece *p = NULL;
-    stet_status status = STET_OK;
-    *out = stet_value_null();
-    if (!name || stet_value_find(*known, name, strlen(name), out)) {
-        stet_free(name);
-        return STET_OK;
-    }
     stet_value wrong = stet_value_null();
-    if (stet_piece_load(c->space, c->branch, name, -1, &p, NULL) == STET_OK)
-        status = piece_wrong(c, p, &wrong, err);
-    stet_piece_free(p);
-    if (status == STET_OK) {
+    if (name && !stet_value_find(*known, name, strlen(name), &wrong)) {
+        if (stet_piece_load(c->space, c->branch, name, -1, &p, NULL) == STET_OK)
+            wrong = piece_wrong(c, p);
+        stet_piece_free(p);
         stet_value_put(known, name, wrong);
-        *out = stet_value_get(*known, name);
     }
     stet_free(name);
-    return status;
+    return wrong;
 }
 
-static stet_status add_readers(piece_call *c, const int64_t *at, size_t len, stet_value *list, stet_error *err) {
-    stet_standing all;
-    stet_status status = len > 0 ? stet_standing_load(c->space, c->branch, &all, err) : STET_OK;
-    if (status != STET_OK || len == 0)
-        return status;
+static void add_readers(piece_call *c, const int64_t *at, size_t len, stet_value *list) {
     stet_value known = stet_value_object();
-    for (size_t i = 0; i < len && status == STET_OK; i++) {
+    const stet_standing *all = len > 0 ? piece_standing(c) : NULL;
+    for (size_t i = 0; i < len && piece_good(c); i++) {
         stet_arena arena = STET_ARENA_INIT;
         stet_action_record r;
-        stet_value wrong = stet_value_null();
         stet_error mine = STET_ERROR_INIT;
-        status = stet_observe_get(c->space, at[i], &arena, &r, &mine);
-        if (status == STET_NOT_FOUND) { /* the pattern has changed, and the node is gone */
-            stet_error_clear(&mine);
-            stet_arena_release(&arena);
-            status = STET_OK;
-            continue;
+        stet_status status = stet_observe_get(c->space, at[i], &arena, &r, &mine);
+        if (status == STET_OK) {
+            stet_value wrong = wrong_of(c, &r.key, &known);
+            if (piece_good(c))
+                stet_value_push(list, reader_value(&r, piece_state_in(wrong, all, &r), c->space_name));
+        } else if (status != STET_NOT_FOUND) { /* then the pattern has changed, and the node is gone */
+            c->status = status;
+            stet_error_move(c->err, &mine);
         }
-        if (status != STET_OK && err)
-            stet_error_move(err, &mine);
         stet_error_clear(&mine);
-        if (status == STET_OK)
-            status = wrong_of(c, &r.key, &known, &wrong, err);
-        if (status == STET_OK)
-            stet_value_push(list, reader_value(&r, piece_state_in(wrong, &all, &r), c->space_name));
         stet_arena_release(&arena);
     }
     stet_value_release(known);
-    stet_standing_release(&all);
-    return status;
 }
 
 /* Those of one other space, which follow each other. */
@@ -122,14 +104,13 @@ static stet_status add_far_space(stet_op_ctx *ctx, const stet_far_reader *at, si
     stet_status status = stet_value_string_checked(at->space, strlen(at->space), &name, err);
     if (status == STET_OK) {
         stet_value_put(&args, "space", name);
-        status = piece_begin(ctx, args, PIECE_NOW, &c, err);
-    }
-    if (status == STET_OK) {
         for (size_t i = 0; i < len; i++)
             *stet_vec_add(&actions) = at[i].action;
-        status = strcmp(stet_space_uuid(c.space), at->uuid) == 0 ? add_readers(&c, actions.at, len, list, err)
-                                                                 : STET_NOT_FOUND;
-        piece_end(&c);
+        piece_begin(ctx, args, PIECE_NOW, &c, err);
+        if (piece_good(&c) && strcmp(stet_space_uuid(c.space), at->uuid) != 0)
+            c.status = STET_NOT_FOUND;
+        add_readers(&c, actions.at, len, list);
+        status = piece_end(&c);
     }
     stet_numbers_release(&actions);
     stet_value_release(args);
@@ -170,12 +151,8 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_status status = space_begin(ctx, args, SPACE_READ, &asked, err);
     if (status != STET_OK)
         return status;
-    /* Who reads it is recorded here; how they stand, with patterns and files as they are now, may be known in a copy. */
-    status = piece_begin(ctx, args, PIECE_NOW, &c, err);
-    if (status != STET_OK) {
-        space_end(&asked);
-        return status;
-    }
+    /* The readers are recorded in the space; their states, with patterns and files as they are now, maybe in a copy. */
+    piece_begin(ctx, args, PIECE_NOW, &c, err);
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
     stet_numbers readers = {0}, writers = {0};
@@ -184,38 +161,32 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_arena arena = STET_ARENA_INIT;
     stet_value list = stet_value_array(), owners = stet_value_array();
     stet_change_kind kind = stet_value_as_bool(stet_value_get(args, "value")) ? STET_VALUE : STET_KEYSET;
-    status = stet_cell_parse(cell, stet_value_as_bool(stet_value_get(args, "meta")), &id, &path, err);
+    if (piece_good(&c))
+        c.status = stet_cell_parse(cell, stet_value_as_bool(stet_value_get(args, "meta")), &id, &path, err);
     stet_docname name = {id, asked.scope};
-    if (status == STET_OK)
-        status = stet_observe_readers(asked.space, asked.branch, &name, stet_path_ref(&path), kind, &readers, err);
-    if (status == STET_OK && c.branch == 0)
-        status =
+    if (piece_good(&c))
+        c.status = stet_observe_readers(asked.space, asked.branch, &name, stet_path_ref(&path), kind, &readers, err);
+    if (piece_good(&c) && c.branch == 0)
+        c.status =
             stet_observe_far_readers(asked.space, &name, stet_path_ref(&path), kind, &arena, &far, &far_count, err);
-    if (status == STET_OK)
-        status = stet_observe_writers(asked.space, asked.branch, &name, stet_path_ref(&path),
-                                      STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE, &writers, err);
-    if (status == STET_OK)
-        status = add_readers(&c, readers.at, readers.len, &list, err);
-    if (status == STET_OK)
+    if (piece_good(&c))
+        c.status = stet_observe_writers(asked.space, asked.branch, &name, stet_path_ref(&path),
+                                        STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE, &writers, err);
+    add_readers(&c, readers.at, readers.len, &list);
+    if (piece_good(&c))
         add_far(ctx, far, far_count, &list);
-    if (status == STET_OK)
-        status = add_readers(&c, writers.at, writers.len, &owners, err);
-    if (status == STET_OK) {
-        *result = stet_value_object();
-        stet_value_put(result, "cell", stet_value_string(cell));
-        stet_value_put(result, "readers", stet_value_retain(list));
-        stet_value_put(result, "writers", stet_value_retain(owners));
-    }
-    stet_value_release(list);
-    stet_value_release(owners);
+    add_readers(&c, writers.at, writers.len, &owners);
+    *result = stet_value_object();
+    stet_value_put(result, "cell", stet_value_string(cell));
+    stet_value_put(result, "readers", list);
+    stet_value_put(result, "writers", owners);
     stet_numbers_release(&readers);
     stet_numbers_release(&writers);
     stet_arena_release(&arena);
     stet_free(id);
     stet_path_release(&path);
-    piece_end(&c);
     space_end(&asked);
-    return status;
+    return piece_end(&c);
 }
 
 static void render_actions(stet_render *r, const char *verb, stet_value list) {

@@ -15,7 +15,7 @@ typedef struct counted {
     size_t states[4], recorded, failed; /* failed: of those that are counted in another state */
 } counted;
 
-static stet_status count_one(piece_call *c, counted *n, int64_t action, stet_error *err) {
+static void count_one(piece_call *c, counted *n, int64_t action) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
     stet_error mine = STET_ERROR_INIT;
@@ -25,101 +25,79 @@ static stet_status count_one(piece_call *c, counted *n, int64_t action, stet_err
         n->recorded++;
         n->failed += stet_action_fails(&r);
     }
-    if (status == STET_NOT_FOUND) /* a mark that is left of an action that is not there any more */
-        status = STET_OK;
-    else if (status != STET_OK)
-        stet_error_move(err, &mine);
+    if (status != STET_OK && status != STET_NOT_FOUND) { /* not found: a mark that is left of a removed action */
+        c->status = status;
+        stet_error_move(c->err, &mine);
+    }
     stet_error_clear(&mine);
     stet_arena_release(&arena);
-    return status;
 }
 
-static stet_status count_piece(piece_call *c, const stet_standing *s, const stet_piece *p, stet_value *row,
-                               stet_error *err) {
-    counted n = {.piece = p, .standing = s};
-    stet_status status = STET_OK;
-    /* What does not stand is few, or it is about to run: each is looked at by name. */
-    for (size_t i = 0; i < s->marked_count && status == STET_OK; i++)
-        status = count_one(c, &n, s->marked[i].action, err);
-    for (size_t i = 0; i < s->stale.len && status == STET_OK; i++)
-        status = count_one(c, &n, s->stale.at[i], err);
-    if (status != STET_OK)
-        return status;
-    size_t *counts = n.states, recorded = n.recorded;
-    stet_value failures;
-    status = stet_observe_failures(c->space, c->branch, p->doc, p->scope, &failures, err);
-    if (status != STET_OK)
-        return status;
+/* Counts what is not up to date: it is little, or about to run, so each action is looked at by name. */
+static void count_marked(piece_call *c, counted *n, stet_value failures) {
+    const stet_standing *s = n->standing;
+    for (size_t i = 0; i < s->marked_count && piece_good(c); i++)
+        count_one(c, n, s->marked[i].action);
+    for (size_t i = 0; i < s->stale.len && piece_good(c); i++)
+        count_one(c, n, s->stale.at[i]);
     for (size_t i = 0; i < s->missing_count; i++)
-        if (stet_piece_has(p, &(stet_action_key){s->missing[i].piece, s->missing[i].scope, NULL})) {
-            counts[STET_STATE_UNKNOWN]++;
-            recorded++;
-            n.failed += stet_value_find(failures, s->missing[i].action, strlen(s->missing[i].action), NULL);
+        if (stet_piece_has(n->piece, &(stet_action_key){s->missing[i].piece, s->missing[i].scope, NULL})) {
+            n->states[STET_STATE_UNKNOWN]++;
+            n->recorded++;
+            n->failed += stet_value_find(failures, s->missing[i].action, strlen(s->missing[i].action), NULL);
         }
-    /* One that failed, and whose inputs are what they were, does not run again by itself; but it does not stand. */
-    size_t all_failed = stet_value_count(failures), actions = p->node_count - p->handler_count;
+}
+
+static void count_piece(piece_call *c, const stet_piece *p, stet_value *row) {
+    counted n = {.piece = p, .standing = piece_standing(c)};
+    stet_value failures = stet_value_null(), overridden = stet_value_null();
     int64_t known = 0;
-    if (p->has_children)
-        status = stet_observe_known(c->space, c->branch, p->doc, p->scope, &known, err);
-    if (status != STET_OK) {
-        stet_value_release(failures);
-        return status;
-    }
+    if (piece_good(c))
+        c->status = stet_observe_failures(c->space, c->branch, p->doc, p->scope, &failures, c->err);
+    count_marked(c, &n, failures);
+    if (piece_good(c) && p->has_children)
+        c->status = stet_observe_known(c->space, c->branch, p->doc, p->scope, &known, c->err);
+    /* One that failed, and whose inputs are what they were, does not run again by itself; but it is not up to date. */
+    size_t all_failed = stet_value_count(failures), actions = p->node_count - p->handler_count;
+    size_t only_failed = all_failed > n.failed ? all_failed - n.failed : 0, recorded = n.recorded + only_failed;
     if (known > (int64_t)actions)
         actions = (size_t)known;
-    size_t only_failed = all_failed > n.failed ? all_failed - n.failed : 0;
-    recorded += only_failed;
-    if (recorded > actions)
-        actions = recorded;
     /* Without records every action is unknown at every start. */
-    counts[stet_drive_persist(c->project) ? STET_STATE_STANDS : STET_STATE_UNKNOWN] +=
+    n.states[stet_drive_persist(c->project) ? STET_STATE_STANDS : STET_STATE_UNKNOWN] +=
         actions > recorded ? actions - recorded : 0;
-    stet_value wrong;
-    status = piece_wrong(c, p, &wrong, err);
-    if (status != STET_OK) {
-        stet_value_release(failures);
-        return status;
-    }
+    stet_value wrong = piece_wrong(c, p);
     if (stet_value_type(wrong) == STET_TYPE_STRING) { /* then nothing of it is known to be what it should be */
-        counts[STET_STATE_UNKNOWN] += counts[STET_STATE_STANDS];
-        counts[STET_STATE_STANDS] = 0;
+        n.states[STET_STATE_UNKNOWN] += n.states[STET_STATE_STANDS];
+        n.states[STET_STATE_STANDS] = 0;
     }
+    if (piece_good(c))
+        c->status = stet_piece_overrides(c->space, c->branch, p, &overridden, c->err);
     *row = stet_value_object();
     stet_value_put(row, "piece", stet_value_string(p->name));
     stet_value_put(row, "generation", stet_value_int(p->generation));
     stet_value_put(row, "nodes", stet_value_int((int64_t)p->node_count));
     for (int i = 0; i < 4; i++)
-        stet_value_put(row, stet_action_state_name((stet_action_state)i), stet_value_int((int64_t)counts[i]));
+        stet_value_put(row, stet_action_state_name((stet_action_state)i), stet_value_int((int64_t)n.states[i]));
     stet_value_put(row, "failed", stet_value_int((int64_t)only_failed));
     if (all_failed > 0)
         stet_value_put(row, "failures", stet_value_retain(failures));
     stet_value_put(row, "stopped", stet_value_bool(p->stopped));
     if (stet_value_type(wrong) == STET_TYPE_STRING)
         stet_value_put(row, "wrong", stet_value_retain(wrong));
+    stet_value_put(row, "overridden", overridden);
     stet_value_release(wrong);
     stet_value_release(failures);
-    stet_value overridden;
-    status = stet_piece_overrides(c->space, c->branch, p, &overridden, err);
-    if (status == STET_OK)
-        stet_value_put(row, "overridden", overridden);
-    else
-        stet_value_release(*row);
-    return status;
 }
 
-#define DRIFT_MS 5000 /* how long a process has for its answer; it is at rest only when its actions are */
+#define PIECES_MAX 10000 /* shown at once */
+#define DRIFT_MS   5000  /* how long a process has for its answer; it is at rest only when its actions are */
 
-static stet_status put_drift(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_project *p;
-    stet_value drift;
-    if (!stet_value_as_bool(stet_value_get(args, "drift")))
-        return STET_OK;
-    stet_status status = ctx->project(ctx, &p, err);
-    if (status == STET_OK)
-        status = stet_drift_ask(p, DRIFT_MS, &drift, err);
-    if (status == STET_OK)
-        stet_value_put(result, "drift", drift);
-    return status;
+static void put_drift(piece_call *c, stet_value args, stet_value *result) {
+    stet_value drift = stet_value_null();
+    if (!piece_good(c) || !stet_value_as_bool(stet_value_get(args, "drift")))
+        return;
+    c->status = stet_drift_ask(c->stored, DRIFT_MS, &drift, c->err);
+    stet_value_put(result, "drift", drift);
 }
 
 /* A process that holds something else than the tables is a failure; one that does not answer is not. */
@@ -166,94 +144,67 @@ static void render_drift(stet_render *r, stet_value drift) {
     }
 }
 
+/* `only`: a piece that was asked for must be readable; among all others a damaged one is left out. */
+static void add_piece(piece_call *c, const char *name, bool only, stet_value *rows) {
+    stet_piece *p = NULL;
+    stet_error bad = STET_ERROR_INIT;
+    stet_status status = stet_piece_load(c->space, c->branch, name, -1, &p, &bad);
+    if (status == STET_OK) {
+        stet_value row;
+        count_piece(c, p, &row);
+        piece_put_leads(c, p, &row);
+        piece_put_changed(c, p, &row);
+        stet_value_push(rows, row);
+    } else if (only) {
+        c->status = status;
+        stet_error_move(c->err, &bad);
+    }
+    stet_error_clear(&bad);
+    stet_piece_free(p);
+}
+
+static void put_records(piece_call *c, const char *only, stet_value *result) {
+    stet_observe_stats st = {0};
+    stet_value_put(result, "owed", piece_owed(c));
+    if (piece_good(c))
+        c->status = stet_observe_stat(c->space, &st, c->err);
+    stet_value_put(result, "metrics", stet_observe_stats_value(&st));
+    piece_put_absent(c, only, result);
+}
+
 static stet_status status_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_standing s = {0};
-    stet_value rows = stet_value_array(), names = stet_value_array();
-    stet_error mine = STET_ERROR_INIT;
+    stet_value rows = stet_value_array();
     char *only;
+    bool more;
     stet_status status = piece_named(args, &only, err);
     if (status != STET_OK) {
         stet_value_release(rows);
-        stet_value_release(names);
         return status;
     }
-    status = piece_begin(ctx, args, PIECE_NOW, &c, &mine);
-    if (status == STET_NOT_FOUND && c.absent && !only) {
-        stet_project *p;
-        stet_error_clear(&mine);
-        status = ctx->project(ctx, &p, err);
-        if (status == STET_OK) {
-            *result = stet_value_object();
-            stet_value_put(result, "pieces", rows);
-            stet_value_put(result, "persist", stet_value_bool(stet_drive_persist(p)));
-            stet_value_release(names);
-            return STET_OK;
+    if (only)
+        piece_begin(ctx, args, PIECE_NOW, &c, err);
+    else
+        piece_begin_list(ctx, args, PIECE_NOW, &c, err);
+    stet_value names = only ? stet_value_array() : piece_names_in(&c, args, PIECES_MAX, &more);
+    if (only && piece_good(&c))
+        add_piece(&c, only, true, &rows);
+    for (size_t i = 0; i < stet_value_count(names) && piece_good(&c); i++) {
+        stet_value name = stet_value_at(names, i);
+        add_piece(&c, stet_value_as_string(&name, NULL), false, &rows);
+    }
+    *result = stet_value_object();
+    stet_value_put(result, "pieces", rows);
+    if (piece_good(&c)) {
+        stet_value_put(result, "persist", stet_value_bool(stet_drive_persist(c.project)));
+        if (!c.absent) {
+            put_records(&c, only, result);
+            put_drift(&c, args, result);
         }
-    }
-    if (status != STET_OK) {
-        if (err)
-            stet_error_move(err, &mine);
-        stet_free(only);
-        stet_value_release(rows);
-        stet_value_release(names);
-        return status;
-    }
-    bool more = false, persist = stet_drive_persist(c.project);
-    status = stet_standing_load(c.space, c.branch, &s, err);
-    if (status == STET_OK && only) {
-        stet_value_push(&names, stet_value_string(only));
-    } else if (status == STET_OK) {
-        stet_value_release(names);
-        names = stet_value_null();
-        status = piece_names_in(&c, args, 10000, &names, &more, err);
-    }
-    for (size_t i = 0; i < stet_value_count(names) && status == STET_OK; i++) {
-        stet_value name = stet_value_at(names, i), row;
-        stet_piece *p;
-        stet_error bad = STET_ERROR_INIT;
-        status = stet_piece_load(c.space, c.branch, stet_value_as_string(&name, NULL), -1, &p, &bad);
-        if (status != STET_OK) {
-            if (only && err)
-                stet_error_move(err, &bad);
-            else
-                status = STET_OK;
-            stet_error_clear(&bad);
-            continue;
-        }
-        status = count_piece(&c, &s, p, &row, err);
-        if (status == STET_OK)
-            status = piece_put_leads(&c, &s, p, &row, err);
-        if (status == STET_OK)
-            status = piece_put_changed(&c, p, &row, err);
-        if (status == STET_OK)
-            stet_value_push(&rows, row);
-        stet_piece_free(p);
-    }
-    stet_observe_stats st = {0};
-    stet_value owed = stet_value_null();
-    if (status == STET_OK)
-        status = piece_owed(&c, &owed, err);
-    if (status == STET_OK)
-        status = stet_observe_stat(c.space, &st, err);
-    if (status == STET_OK) {
-        *result = stet_value_object();
-        stet_value_put(result, "pieces", stet_value_retain(rows));
-        stet_value_put(result, "persist", stet_value_bool(persist));
-        stet_value_put(result, "metrics", stet_observe_stats_value(&st));
-        stet_value_put(result, "owed", owed);
-        owed = stet_value_null();
-        status = piece_put_absent(&c, only, result, err);
-        if (status == STET_OK)
-            status = put_drift(ctx, args, result, err);
     }
     stet_free(only);
-    stet_value_release(owed);
-    stet_value_release(rows);
     stet_value_release(names);
-    stet_standing_release(&s);
-    piece_end(&c);
-    return status;
+    return piece_end(&c);
 }
 
 static void status_render(stet_render *r, stet_value result) {

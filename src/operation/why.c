@@ -207,7 +207,7 @@ static void climb_end(climb *k) {
 typedef struct why {
     piece_call *c;
     stet_piece *piece;
-    stet_standing standing;
+    const stet_standing *standing;
     stet_value failures; /* by node; null: none */
     stet_value wrong;    /* with the piece as a whole; null: nothing */
 } why;
@@ -329,23 +329,24 @@ static void explain_stale(const why *w, const char *node, const stet_stale_root 
     stet_arena_release(&arena);
 }
 
-static stet_status explain(const why *w, const char *node, stet_value *out, stet_error *err) {
+/* False: it could not be read, which sticks to the call. */
+static bool explain(const why *w, const char *node, stet_value *out) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
     piece_call *c = w->c;
     stet_action_key key = stet_piece_action(w->piece, node);
     const char *piece = w->piece->name;
-    stet_status status = piece_find_action(c, &w->standing, &key, &arena, &r, err);
-    if (status != STET_OK) {
+    piece_find_action(c, &key, &arena, &r);
+    if (!piece_good(c)) {
         stet_arena_release(&arena);
-        return status;
+        return false;
     }
-    stet_action_state state = piece_state_in(w->wrong, &w->standing, &r);
-    const stet_stale_root *root = state == STET_STATE_STALE ? stet_standing_root(&w->standing, r.action) : NULL;
+    stet_action_state state = piece_state_in(w->wrong, w->standing, &r);
+    const stet_stale_root *root = state == STET_STATE_STALE ? stet_standing_root(w->standing, r.action) : NULL;
     stet_buf b = STET_BUF(0);
     stet_value failure;
     bool failed = failure_of(w, node, &failure), above = root && root->failed;
-    *out = piece_action_value(c, &w->standing, &r, state, false);
+    *out = piece_action_value(c, w->standing, &r, state, false);
     if (failed) {
         stet_buf_printf(&b, "%s/%s failed", piece, node);
         if (r.observed)
@@ -380,38 +381,33 @@ static stet_status explain(const why *w, const char *node, stet_value *out, stet
     stet_value_put(out, "text", stet_value_string_n(stet_buf_cstr(&b), b.len));
     stet_buf_release(&b);
     stet_arena_release(&arena);
-    return STET_OK;
+    return true;
 }
 
 /* One reason per action, whichever way it was come to. */
-static stet_status add_reason(const why *w, const char *node, stet_map *told, stet_value *rows, stet_error *err) {
+static void add_reason(const why *w, const char *node, stet_map *told, stet_value *rows) {
     size_t before = stet_map_len(told);
     stet_value one;
     if (stet_value_count(*rows) >= REASONS_MAX)
-        return STET_OK;
+        return;
     stet_map_put(told, node, strlen(node), (stet_slot){.n = 0});
-    if (stet_map_len(told) == before)
-        return STET_OK;
-    stet_status status = explain(w, node, &one, err);
-    if (status == STET_OK)
+    if (stet_map_len(told) > before && explain(w, node, &one))
         stet_value_push(rows, one);
-    return status;
 }
 
-static stet_status add_action(const why *w, int64_t action, stet_map *told, stet_value *rows, stet_error *err) {
+static void add_action(const why *w, int64_t action, stet_map *told, stet_value *rows) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
     stet_error mine = STET_ERROR_INIT;
     stet_status status = stet_observe_get(w->c->space, action, &arena, &r, &mine);
-    if (status == STET_OK && stet_piece_has(w->piece, &r.key))
-        status = add_reason(w, r.key.action, told, rows, &mine);
-    if (status == STET_NOT_FOUND) /* a mark that is left of an action that is not there any more */
-        status = STET_OK;
-    else if (status != STET_OK)
-        stet_error_move(err, &mine);
+    if (status == STET_OK && stet_piece_has(w->piece, &r.key)) {
+        add_reason(w, r.key.action, told, rows);
+    } else if (status != STET_OK && status != STET_NOT_FOUND) { /* not found: a mark that a removed action left */
+        w->c->status = status;
+        stet_error_move(w->c->err, &mine);
+    }
     stet_error_clear(&mine);
     stet_arena_release(&arena);
-    return status;
 }
 
 /* Is what makes an action stale another action of this piece, which is told by itself? */
@@ -428,37 +424,33 @@ static bool is_of_piece(const why *w, const stet_stale_root *root) {
 
 /* Everything of the piece that is not as it should be: what failed, what is marked or has no record, what is stale
  * because of another piece or another space, and what waits for a failure. */
-static stet_status add_all(const why *w, stet_value *rows, stet_error *err) {
+static void add_all(const why *w, stet_value *rows) {
     stet_map told = {0};
-    size_t n = stet_value_count(w->failures);
-    stet_status status = STET_OK;
-    for (size_t i = 0; i < n && i < REASONS_MAX && status == STET_OK; i++)
-        status = add_reason(w, stet_value_key_at(w->failures, i, NULL), &told, rows, err);
-    const stet_standing *s = &w->standing;
-    for (size_t i = 0; i < s->marked_count && stet_value_count(*rows) < REASONS_MAX && status == STET_OK; i++)
-        status = add_action(w, s->marked[i].action, &told, rows, err);
-    for (size_t i = 0; i < s->missing_count && stet_value_count(*rows) < REASONS_MAX && status == STET_OK; i++)
+    const stet_standing *s = w->standing;
+    for (size_t i = 0; i < stet_value_count(w->failures) && i < REASONS_MAX && piece_good(w->c); i++)
+        add_reason(w, stet_value_key_at(w->failures, i, NULL), &told, rows);
+    for (size_t i = 0; i < s->marked_count && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
+        add_action(w, s->marked[i].action, &told, rows);
+    for (size_t i = 0; i < s->missing_count && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
         if (stet_piece_has(w->piece, &(stet_action_key){s->missing[i].piece, s->missing[i].scope, NULL}))
-            status = add_reason(w, s->missing[i].action, &told, rows, err);
-    for (size_t i = 0; i < s->stale.len && stet_value_count(*rows) < REASONS_MAX && status == STET_OK; i++)
+            add_reason(w, s->missing[i].action, &told, rows);
+    for (size_t i = 0; i < s->stale.len && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
         if (s->roots[s->root_of.at[i]].failed || !is_of_piece(w, &s->roots[s->root_of.at[i]]))
-            status = add_action(w, s->stale.at[i], &told, rows, err);
+            add_action(w, s->stale.at[i], &told, rows);
     stet_map_release(&told);
-    return status;
 }
 
 /* What is wrong with the piece as a whole. */
-static stet_status add_wrong(why *w, stet_value *rows, stet_error *err) {
-    stet_status status = piece_wrong(w->c, w->piece, &w->wrong, err);
-    if (status == STET_OK && stet_value_type(w->wrong) == STET_TYPE_STRING) {
-        stet_value row = stet_value_object();
-        stet_value_put(&row, "state", stet_value_string(stet_action_state_name(STET_STATE_UNKNOWN)));
-        stet_value_put(
-            &row, "text",
-            stet_value_stringf("%s is not up to date: %s", w->piece->name, stet_value_as_string(&w->wrong, NULL)));
-        stet_value_push(rows, row);
-    }
-    return status;
+static void add_wrong(why *w, stet_value *rows) {
+    w->wrong = piece_wrong(w->c, w->piece);
+    if (stet_value_type(w->wrong) != STET_TYPE_STRING)
+        return;
+    stet_value row = stet_value_object();
+    stet_value_put(&row, "state", stet_value_string(stet_action_state_name(STET_STATE_UNKNOWN)));
+    stet_value_put(
+        &row, "text",
+        stet_value_stringf("%s is not up to date: %s", w->piece->name, stet_value_as_string(&w->wrong, NULL)));
+    stet_value_push(rows, row);
 }
 
 /* PIECE ACTION, PIECE, or nothing, or ACTION alone: where there is only one piece its name may be left out. */
@@ -466,13 +458,13 @@ static stet_status find_subject(piece_call *c, stet_value args, stet_piece **pie
                                 stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
     *node = stet_value_text_at_or(args, "action", NULL, hold);
-    stet_status status = piece_pick(c, args, piece, &mine);
+    stet_status status = piece_find(c, args, piece, &mine);
     if (status == STET_NOT_FOUND && !*node && stet_value_type(stet_value_get(args, "piece")) == STET_TYPE_STRING) {
         stet_value row = stet_value_null(), none = stet_value_retain(args);
         stet_piece *only = NULL;
         const char *name = stet_value_text_at_or(args, "piece", NULL, hold);
         stet_value_remove(&none, "piece", 5);
-        if (piece_pick(c, none, &only, NULL) != STET_OK) {
+        if (piece_find(c, none, &only, NULL) != STET_OK) {
             /* none, or several: that it is no piece is all there is to say */
         } else if (stet_piece_row(c->space, c->branch, only, name, &row, NULL) == STET_OK) {
             stet_error_clear(&mine);
@@ -497,53 +489,43 @@ static stet_status find_subject(piece_call *c, stet_value args, stet_piece **pie
 
 static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_value hold, rows = stet_value_array(), owed = stet_value_null(), row = stet_value_null();
-    const char *node;
+    stet_value hold, rows = stet_value_array(), row = stet_value_null();
+    const char *node = NULL;
     why w = {.c = &c};
-    stet_status status = piece_begin(ctx, args, PIECE_NOW, &c, err);
-    if (status != STET_OK) {
-        stet_value_release(rows);
-        return status;
-    }
-    status = find_subject(&c, args, &w.piece, &node, &hold, err);
-    if (status == STET_OK)
-        status = stet_observe_failures(c.space, c.branch, w.piece->doc, w.piece->scope, &w.failures, err);
-    if (status == STET_OK)
-        status = stet_standing_load(c.space, c.branch, &w.standing, err);
-    if (status == STET_OK)
-        status = add_wrong(&w, &rows, err);
-    if (status == STET_OK && node) {
-        stet_map told = {0};
-        status = stet_piece_row(c.space, c.branch, w.piece, node, &row, err);
-        if (status == STET_OK)
-            status = add_reason(&w, node, &told, &rows, err);
-        stet_map_release(&told);
-    } else if (status == STET_OK) {
-        status = add_all(&w, &rows, err);
-    }
-    if (status == STET_OK)
-        status = piece_owed(&c, &owed, err);
-    if (status == STET_OK) {
+    stet_map told = {0};
+    piece_begin(ctx, args, PIECE_NOW, &c, err);
+    if (piece_good(&c))
+        c.status = find_subject(&c, args, &w.piece, &node, &hold, err);
+    if (piece_good(&c))
+        c.status = stet_observe_failures(c.space, c.branch, w.piece->doc, w.piece->scope, &w.failures, err);
+    w.standing = piece_standing(&c);
+    add_wrong(&w, &rows);
+    if (piece_good(&c) && node)
+        c.status = stet_piece_row(c.space, c.branch, w.piece, node, &row, err); /* it must exist */
+    if (piece_good(&c) && node)
+        add_reason(&w, node, &told, &rows);
+    else if (piece_good(&c))
+        add_all(&w, &rows);
+    stet_value owed = piece_owed(&c);
+    if (piece_good(&c)) {
         *result = stet_value_object();
         stet_value_put(result, "piece", stet_value_string(w.piece->name));
         stet_value_put(result, "reasons", stet_value_retain(rows));
         stet_value_put(result, "owed", stet_value_retain(owed));
-        if (!node)
-            status = piece_put_leads(&c, &w.standing, w.piece, result, err);
-        if (status == STET_OK && !node)
-            status = piece_put_changed(&c, w.piece, result, err);
-        if (status == STET_OK)
-            status = piece_put_absent(&c, w.piece->name, result, err);
+        if (!node) {
+            piece_put_leads(&c, w.piece, result);
+            piece_put_changed(&c, w.piece, result);
+        }
+        piece_put_absent(&c, w.piece->name, result);
     }
+    stet_map_release(&told);
     stet_value_release(row);
     stet_value_release(owed);
     stet_value_release(rows);
     stet_value_release(w.failures);
     stet_value_release(w.wrong);
-    stet_standing_release(&w.standing);
     stet_piece_free(w.piece);
-    piece_end(&c);
-    return status;
+    return piece_end(&c);
 }
 
 static void why_render(stet_render *r, stet_value result) {

@@ -264,12 +264,9 @@ static void sort_out(const installing *in, bool all, id_list *fresh, id_list *go
 static stet_status write_rest(stet_tx *tx, void *ctx, stet_error *err) {
     installing *in = ctx;
     stet_status status = STET_OK;
-    stet_path path = STET_PATH_INIT;
     stet_docname result = stet_process_name(in->process, NULL);
-    stet_path_push(&path, "source");
     if (stet_value_type(in->source) != STET_TYPE_NULL)
-        status = stet_tx_write(tx, &result, stet_path_ref(&path), stet_value_retain(in->source), err);
-    stet_path_release(&path);
+        status = stet_tx_write_member(tx, &result, "source", stet_value_retain(in->source), err);
     if (status == STET_OK)
         status = stet_piece_adjust(tx, in->s->branch, in->before, in->unset, in->set, err);
     return status;

@@ -8,17 +8,17 @@ A mark, an observation or a value that got from one scope into another is a diff
 The pattern has computations, children of `map`, `filter` and `reduce`, cells of children, a node that writes through a cell, handlers, one
 that fails for some arguments, a command, and one that returns a pattern. Steps: the argument, cells and outputs set by hand, `--set`, `--unset`, events, another pattern, runs of all or of a
 part, `get --fresh`, runs that are killed, branches, a piece deleted, a handler that sends to its own stream, `gc`. Every step is a process of its own."""
-import json, os, pathlib, random, re, shutil, signal, subprocess, sys, time
+import json, os, random, re, shutil, signal, subprocess, sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import seeds
 
 # The leak checker can't read the heap of the JavaScript engine, and ends the program.
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
 STET = os.environ["STET"]
-LONG, SHORT = os.environ.get("STET_TEST_LONG"), os.environ.get("STET_TEST_SHORT")
-PROGRAMS = int(os.environ.get("STET_PROGRAMS") or (300 if LONG else 1 if SHORT else 2))
-STEPS = int(os.environ.get("STET_STEPS") or (60 if LONG else 12 if SHORT else 25))
-SECONDS = 1e9 if LONG else 60
-SEED = int(os.environ.get("STET_SEED", "1"))
+PROGRAMS = seeds.setting("STET_PROGRAMS", 300, 1, 2)
+STEPS = seeds.setting("STET_STEPS", 60, 12, 25)
 SCOPES = ["", "s1", "user:a b/c@d é"]  # whatever a scope may hold
 
 
@@ -286,22 +286,4 @@ def program(where, seed):
     return True
 
 
-def main():
-    started, done, failed = time.monotonic(), 0, 0
-    root = pathlib.Path.cwd() / "scoped"
-    root.mkdir()
-    for seed in range(SEED, SEED + PROGRAMS):
-        if time.monotonic() - started > SECONDS:
-            break
-        where = root / str(seed)
-        failed += not program(where, seed)
-        done += 1
-        if failed:
-            break
-        shutil.rmtree(where)
-    print(f"{'not ' if failed else ''}ok 1 - {done} programs of one piece in several scopes")
-    print("1..1")
-    return 1 if failed else 0
-
-
-sys.exit(main())
+seeds.run("scoped", "programs of one piece in several scopes", PROGRAMS, program, seconds=60)

@@ -8,17 +8,17 @@ or is written by one node through a cell.
 Steps: documents and arguments edited, links turned, code and inputs of nodes changed; one piece run, one document or one result made fresh.
 Every step is a process of its own. What was asked for is what the evaluator says, and in the end everything is: values, states, `check`, and
 every action computed again. Deleting the pieces leaves what people wrote."""
-import json, os, pathlib, random, shutil, subprocess, sys, time
+import json, os, random, subprocess, sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import seeds
 
 # The leak checker can't read the heap of the JavaScript engine, and ends the program.
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
 STET = os.environ["STET"]
-LONG, SHORT = os.environ.get("STET_TEST_LONG"), os.environ.get("STET_TEST_SHORT")
-PROGRAMS = int(os.environ.get("STET_PROGRAMS") or (1000 if LONG else 3 if SHORT else 10))
-STEPS = int(os.environ.get("STET_STEPS") or (40 if LONG else 10 if SHORT else 16))
-SECONDS = 1e9 if LONG else 40
-SEED = int(os.environ.get("STET_SEED", "1"))
+PROGRAMS = seeds.setting("STET_PROGRAMS", 1000, 3, 10)
+STEPS = seeds.setting("STET_STEPS", 40, 10, 16)
 PIECES = ["p", "q", "r"]
 SCOPES = ["", "user:ann", "user:bob"]
 IDS = ["d", "e", "piece:p", "piece:p:argument", "piece:p:cell:c", "piece:p:node:n0", "piece:q:node:n0", "file:x", "piece:p:child:n0[1]"]
@@ -227,22 +227,4 @@ def program(where, seed):
     return True
 
 
-def main():
-    started, done, failed = time.monotonic(), 0, 0
-    root = pathlib.Path.cwd() / "scopes"
-    root.mkdir()
-    for seed in range(SEED, SEED + PROGRAMS):
-        if time.monotonic() - started > SECONDS:
-            break
-        where = root / str(seed)
-        failed += not program(where, seed)
-        done += 1
-        if failed:
-            break
-        shutil.rmtree(where)
-    print(f"{'not ' if failed else ''}ok 1 - {done} programs of documents in several scopes")
-    print("1..1")
-    return 1 if failed else 0
-
-
-sys.exit(main())
+seeds.run("scopes", "programs of documents in several scopes", PROGRAMS, program)

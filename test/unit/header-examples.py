@@ -86,6 +86,7 @@ DECLARED = {
     "src/memory/space.h": "stet_project *project; stet_space *s; stet_docname name; stet_pathref path; stet_patch op; stet_commit_result result;",
     "src/memory/walk.h": "stet_space *s; int64_t doc, newest_seq; stet_arena arena;",
     "src/module/depfile.h": "const char *text; size_t len;",
+    "src/operation/piece_common.h": "stet_op_ctx *ctx; stet_value args, *result; stet_error *err;",
     "src/operation/text.h": "stet_render *r;",
     "src/os/plugin.h": "static const char stet_library_functions[1];",
     "src/os/proc.h": "const char *const *argv, *const *envp; const char *dir; int out_fd, log_fd, timeout_ms;",
