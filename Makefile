@@ -23,6 +23,8 @@ SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-om
 else ifeq ($(SANITIZE),thread)
 SANFLAGS := -fsanitize=thread -fno-omit-frame-pointer
 endif
+empty :=
+space := $(empty) $(empty)
 # V=1 shows the commands whole.
 V ?=
 Q := $(if $(V),,@)
@@ -72,7 +74,7 @@ FUZZBIN  := $(FUZZSRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCHSRC := $(sort $(wildcard bench/*.c))
 BENCHBIN := $(BENCHSRC:%.c=$(BUILD)/%)
 
-.PHONY: all objects programs python fuzz-programs bench-programs demo test test-programs sanitize lint tidy warnings format format-check fuzz bench soak coverage deps-graph install uninstall clean help docs setup setup-test setup-dev
+.PHONY: all objects programs python fuzz-programs bench-programs demo test test-programs sanitize sanitize-threads lint lint-scripts cppcheck tidy warnings format format-check fuzz bench soak coverage deps-graph install uninstall clean help docs setup setup-test setup-dev
 .SECONDARY:
 
 all: programs python
@@ -109,25 +111,49 @@ sanitize: setup-test
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/sanitize SANITIZE=address OPT='-O1 -g' programs test-programs
 	@STET_TEST_SHORT=1 test/run --build $(abspath $(BUILD))/sanitize --jobs $(JOBS) --filter '$(FILTER)' unit fault property
 
+# The thread sanitizer over what has threads: the MCP server's pool, persist, the registry of runs, watching, contexts that are cancelled.
+THREADTESTS := files_watch fleet_ops fleet_queue fleet_registry invoke mcp persist_threads pool
+sanitize-threads: setup-test
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/sanitize-threads SANITIZE=thread OPT='-O1 -g' programs $(THREADTESTS:%=$(BUILD)/sanitize-threads/test/unit/%)
+	@test/run --build $(abspath $(BUILD))/thread --jobs $(JOBS) --filter '^(unit/($(subst $(space),|,$(THREADTESTS)))|scenario/704-mcp-threads)$$' unit scenario
+
 # clang-tidy needs some seconds for each file: a stamp for each, so that a second run looks only at what has changed. The stamp hangs on
 # the object, which make already rebuilds when one of the file's headers has changed. cppcheck keeps its own notes in its directory.
+# TIDYCHECKS=-clang-analyzer-* leaves out the analyzer, which takes nine tenths of the time: that is what .ci/run does.
 TIDYSRC := $(SRC) $(SURFACE_SRC) src/main.c $(wildcard adapters/*.c)
+TIDYCHECKS ?=
+TIDYDIR  := $(BUILD)/lint/$(if $(TIDYCHECKS),some,all)
 lint: setup-dev
-	@mkdir -p $(BUILD)/lint/cppcheck
-	@cppcheck --quiet --error-exitcode=1 --cppcheck-build-dir=$(BUILD)/lint/cppcheck --enable=warning,performance,portability --inline-suppr \
-	  --suppressions-list=tools/cppcheck-suppressions -Iinclude -Isrc src adapters plugins
+	@$(MAKE) --no-print-directory lint-scripts cppcheck
 	@$(MAKE) --no-print-directory -k -j$(JOBS) tidy
+cppcheck:
+	@mkdir -p $(BUILD)/lint/cppcheck
+	@cppcheck --quiet --error-exitcode=1 -j$(JOBS) --cppcheck-build-dir=$(BUILD)/lint/cppcheck --enable=warning,performance,portability --inline-suppr \
+	  --suppressions-list=tools/cppcheck-suppressions -Iinclude -Isrc src adapters plugins
+# Python with flake8 (.flake8) and autopep8, JavaScript with eslint (.eslintrc.json). eslint finds its own modules by
+# NODE_PATH if Node.js is not Debian's.
+pyfiles = $$(git ls-files -co --exclude-standard '*.py'; git grep -lE '^\#!/usr/bin/env python3' -- ':!*.py' ':!*.sh')
+jsfiles = $$(git ls-files -co --exclude-standard '*.js' '*.mjs')
+AUTOPEP8 := autopep8 --select=E101,E11,E2,E30,W1,W2,W3
+ESLINT   := NODE_PATH=/usr/share/nodejs eslint --format unix
+lint-scripts:
+	@flake8 $(pyfiles)
+	@$(ESLINT) $(jsfiles)
 # clang's warnings over everything that is compiled, tests and benches included, without leaving objects behind.
 warnings: setup-dev
 	@clang $(CPPFLAGS) -std=c11 $(WARN) -Werror -pthread $$(cat $(wildcard plugins/*/packages) /dev/null | xargs -r pkg-config --cflags) -fsyntax-only \
 	  -I$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') \
 	  $(TIDYSRC) $(TESTSRC) test/faults.c $(FUZZSRC) $(BENCHSRC) $(wildcard plugins/*/*.c) $(PYSRC)
-tidy: $(TIDYSRC:%.c=$(BUILD)/lint/%.tidy) $(PLUGINS:%=$(BUILD)/lint/plugins/%.tidy)
+	@! clang++ -fsyntax-only -Wall -Werror -Iinclude test/lint/dangling.cc 2>/dev/null || { echo 'clang++ takes a string that outlives its value (test/lint/dangling.cc)' >&2; exit 1; }
+tidy: $(TIDYSRC:%.c=$(TIDYDIR)/%.tidy) $(PLUGINS:%=$(TIDYDIR)/plugins/%.tidy)
 
 format: setup-dev
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+	@$(AUTOPEP8) --in-place $(pyfiles)
+	@$(ESLINT) --fix $(jsfiles)
 format-check: setup-dev
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format --dry-run -Werror
+	@$(AUTOPEP8) --diff --exit-code $(pyfiles)
 
 # Each fuzzer for FUZZ_SECONDS; a finding fails the target.
 FUZZ_SECONDS ?= 30
@@ -202,7 +228,9 @@ help:
 	@echo 'make demo         what stet does, on an embedded project'
 	@echo 'make test         every test; FILTER=REGEX some of them'
 	@echo 'make sanitize     unit, fault and short property tests with ASan and UBSan'
-	@echo 'make lint         cppcheck and clang-tidy, over what has changed since they last passed; make format, make format-check'
+	@echo 'make sanitize-threads   tests of what has threads, with the thread sanitizer'
+	@echo 'make lint         flake8, eslint, cppcheck and clang-tidy, the last two over what has changed since they last passed'
+	@echo 'make format       C, Python and JavaScript; make format-check only looks'
 	@echo 'make warnings     clang -Werror over every source, tests and benches included'
 	@echo 'make fuzz         every fuzzer, FUZZ_SECONDS=30 each'
 	@echo 'make bench        measurements against peers; FILTER=REGEX some of them'
@@ -282,16 +310,16 @@ $(BUILD)/%: adapters/%.c $(BUILD)/libstet.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libstet.a $(STATIC)
 
-$(BUILD)/lint/%.tidy: $(BUILD)/obj/%.o .clang-tidy
+$(TIDYDIR)/%.tidy: $(BUILD)/obj/%.o .clang-tidy
 	@mkdir -p $(@D)
 	$(call say,TIDY,$*.c)
-	$(Q)clang-tidy --quiet $*.c -- $(CPPFLAGS) -std=c11 2>$@.log || { cat $@.log >&2; exit 1; }
+	$(Q)clang-tidy --quiet --checks='$(TIDYCHECKS)' $*.c -- $(CPPFLAGS) -std=c11 2>$@.log || { cat $@.log >&2; exit 1; }
 	@touch $@
 
-$(BUILD)/lint/plugins/%.tidy: $(BUILD)/lib/stet/%.so .clang-tidy
+$(TIDYDIR)/plugins/%.tidy: $(BUILD)/lib/stet/%.so .clang-tidy
 	@mkdir -p $(@D)
 	$(call say,TIDY,plugins/$*)
-	$(Q)clang-tidy --quiet plugins/$*/*.c -- $(CPPFLAGS) -std=c11 $$(pkg-config --cflags $$(cat plugins/$*/packages)) 2>$@.log || { cat $@.log >&2; exit 1; }
+	$(Q)clang-tidy --quiet --checks='$(TIDYCHECKS)' plugins/$*/*.c -- $(CPPFLAGS) -std=c11 $$(pkg-config --cflags $$(cat plugins/$*/packages)) 2>$@.log || { cat $@.log >&2; exit 1; }
 	@touch $@
 
 -include $(OBJ:.o=.d) $(SURFACE_SRC:%.c=$(BUILD)/obj/%.d) $(MAIN:.o=.d) $(TESTSRC:%.c=$(BUILD)/obj/%.d) $(BENCHSRC:%.c=$(BUILD)/obj/%.d) $(FUZZSRC:%.c=$(BUILD)/obj/%.d) $(TESTOBJ:.o=.d)

@@ -1,5 +1,5 @@
 """A get of 1 KiB from Python, beside joblib.Memory and diskcache: processor time, the best of many short rounds that take turns."""
-import os, sys, time
+import os, time
 
 import stet
 

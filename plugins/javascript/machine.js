@@ -300,7 +300,7 @@ class Machine {
         return pos;
     }
     run(text, at) {
-        const { code, testers, runs, registers, unicode, heads } = this;
+        const { code, testers, runs, registers, unicode } = this;
         const n = text.length;
         let { stack, trail, marks } = this;
         let pc = 0, pos = at, sp = 0, tp = 0, steps = 0, ok = true;

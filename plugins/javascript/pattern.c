@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-
 EMBED(javascript_builder, "plugins/javascript/builder.js");
 
 static stet_status open_builder(stet_javascript_engine *e, stet_error *err) {

@@ -325,7 +325,6 @@ const advice = new Map([
 
 function tooDeep(value, depth) {
     // Only here is it asked whether it is a circle: circles get here, too.
-    let cycle = '';
     let at = root;
     const seen = new Map();
     for (let i = 0; i <= depth && typeof at === 'object' && at !== null; i++) {
@@ -487,7 +486,7 @@ function forget() {
 
 // ---- The console
 
-function inspect(value, depth) {
+function inspect(value) {
     switch (typeof value) {
     case 'string': return value;
     case 'bigint': return `${value}n`;

@@ -9,7 +9,6 @@
 #include <ctype.h>
 #include <string.h>
 
-
 /* Passes over space and comments. */
 static size_t skip_blank(const char *text, size_t len, size_t i) {
     while (i < len) {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* UTF-8 that is valid, to UTF-16. */
 static size_t widen(const char *utf8, size_t len, JSChar *out) {
     size_t n = 0;

@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 #define MAX_LOG      (1u << 20)
 #define MAYBE_UNUSED __attribute__((unused))
 

@@ -3,7 +3,7 @@
 `persistent_cache` keeps what blocks and functions compute; `FsPersister` is the directory underneath; `Project` and `Space` are documents with transactions.
 docs/python.md is the guide.
 """
-from ._stet import version as __version__
+from ._stet import version as __version__  # noqa: F401
 from .cache import default_persister, persistent_cache
 from .entry import Entry, EntryMetadata, ExecutionKey
 from .errors import (BusyError, CancelledError, ConflictError, CorruptError, DeniedError, ExecutionKeyClash, FailedError, InternalError, InvalidError, IoError,

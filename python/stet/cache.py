@@ -222,7 +222,6 @@ class persistent_cache:
     def _graph_of(self, frame, block, after=False):
         plain = {n for n in self._ignore if "." not in n}
         inputs = [i for i in block.inputs if i[0] not in plain]
-        stored = [n for n in block.references.stored if n not in plain]
         scopes = (self._scope, frame.f_globals, frame.f_builtins) if self._scope else (frame.f_globals, frame.f_builtins)
 
         def roots(walk):

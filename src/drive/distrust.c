@@ -69,7 +69,7 @@ static stet_status distrust_readers(stet_project *project, stet_space *space, in
                                     const stet_docname *name, stet_error *err) {
     stet_numbers readers = {0};
     stet_arena arena = STET_ARENA_INIT;
-    stet_far_reader *far;
+    stet_far_reader *far = NULL;
     size_t count = 0;
     stet_status status = stet_observe_readers(space, branch, name, STET_PATH_ROOT, STET_VALUE, &readers, err);
     for (size_t i = 0; i < readers.len && status == STET_OK; i++)

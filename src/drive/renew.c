@@ -116,7 +116,7 @@ static stet_status renew_space(driver *d, driver *teller, stet_map *wrong, stet_
             drive_note_invalid(invalid, stet_space_name(d->space), stet_value_as_string(&name, NULL), why.message);
             if (d == teller && d->spec->wrong)
                 d->spec->wrong(d->spec->ctx, stet_value_as_string(&name, NULL), &why);
-            if (d->distrust && p)
+            if (d->distrust)
                 status = drive_distrust(d->project, d->space, d->branch, p, err);
         }
         stet_piece_free(p);

@@ -27,7 +27,8 @@ bool stet_piece_owns(const stet_piece *p, const stet_docname *name) {
  */
 static bool first_key(stet_pathref path, stet_buf *scratch, const char **key, size_t *len) {
     size_t cursor = 0;
-    return stet_path_next(path, &cursor, scratch, key, len) && stet_path_next(path, &cursor, scratch, key, len);
+    bool below = stet_path_next(path, &cursor, scratch, key, len); /* "value" itself */
+    return below && stet_path_next(path, &cursor, scratch, key, len);
 }
 
 static bool is_marked(stet_value envelope, stet_pathref path) {

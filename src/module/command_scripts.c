@@ -559,7 +559,7 @@ stet_status command_scripts(stet_run *run, const char *root, stet_files *files, 
             continue;
         }
         candidate c = g.found.at[i++];
-        stet_look look;
+        stet_look look = {0};
         bool skip = false;
         if (status == STET_OK)
             status = look_at(&g, &c, &look, &skip, err);

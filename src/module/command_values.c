@@ -124,9 +124,9 @@ static size_t add_code(const char *p, size_t most, int base, stet_buf *out) {
     unsigned code = 0;
     size_t n = 0;
     for (; n < most; n++) {
-        int c = p[n], digit = c >= '0' && c <= '9'                     ? c - '0'
-                              : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-                                                                       : 99;
+        int c = (unsigned char)p[n], digit = c >= '0' && c <= '9'                     ? c - '0'
+                                             : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                                                      : 99;
         if (digit >= base)
             break;
         code = code * (unsigned)base + (unsigned)digit;

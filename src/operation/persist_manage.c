@@ -107,8 +107,8 @@ static stet_status undelete_run(stet_op_ctx *ctx, stet_value args, stet_value *r
         status = stet_persist_trash_each(p, add_batch, &batches, err);
     if (status == STET_OK)
         status = stet_persist_undelete(p, stet_value_text_at(args, "batch", &batch),
-                                       stet_value_text_at(args, "block", &block), module_text ? hash : NULL, dry,
-                                       &back, err);
+                                       stet_value_text_at(args, "block", &block), module_text ? hash : NULL, dry, &back,
+                                       err);
     if (status == STET_OK) {
         *result = stet_value_object();
         stet_value_put(result, "dry_run", stet_value_bool(dry));

@@ -56,8 +56,7 @@ static void work(const char *dir, int say, int64_t n, bool before) {
     if (ok)
         stet_persist_cleaned_release(&out);
     stet_persist_undeleted back;
-    ok = ok && stet_persist_undelete(p, NULL, NULL, NULL, false, &back, &e) == STET_OK &&
-         write(say, "u", 1) == 1;
+    ok = ok && stet_persist_undelete(p, NULL, NULL, NULL, false, &back, &e) == STET_OK && write(say, "u", 1) == 1;
     ok = ok && stet_persist_cleanup_run(p, &(stet_persist_cleanup){.strategy = stet_persist_strategy_none}, &out, &e) ==
                    STET_OK;
     faults_disarm();

@@ -1,5 +1,5 @@
 """wire.py - `stet mcp` spoken to in raw frames, and TAP. For the scenarios whose names begin with 7."""
-import contextlib, json, os, pathlib, queue, re, shutil, signal, subprocess, sys, threading, time
+import contextlib, json, os, pathlib, queue, re, shutil, signal, subprocess, sys, threading, time  # noqa: F401 (tests import all of it)
 
 STET = os.environ["STET"]
 SOURCE = pathlib.Path(os.environ["STET_SOURCE"])

@@ -59,6 +59,7 @@ class Failed(Exception):
 
 class Stet:
     """Operations, by whichever way in comes up."""
+
     def __init__(self, where):
         self.where = where
         self.servers = []
@@ -124,6 +125,7 @@ class Model:
 
     def pattern(self, name):
         home, nodes = self.patterns[name]
+
         def binding(s):
             if s[0] == "argument":
                 return {"$": "argument/x"}

@@ -5,7 +5,7 @@ number that no other run has. No call ever shows another call's bytes or those o
 what is not kept runs again; a job whose supervisor nobody killed and that ends by itself runs once.
 
 Seeded: SEED=N repeats a run."""
-import base64, hashlib, json, os, pathlib, random, signal, subprocess, sys, time
+import base64, json, os, pathlib, random, signal, subprocess, sys, time
 sys.path.insert(0, os.environ["STET_SOURCE"] + "/test/scenario")
 from tap import LONG, SHORT, STET, finish, stet, t
 

@@ -9,7 +9,7 @@ each, the tree is compared by content, and the log of executed commands with the
 
 With STET_PIPELINE_WATCH (pipeline_watch.py) all of it beside a live watch, which is killed, stopped and started now and then, and with
 symbolic links, hard links and moved directories among the edits."""
-import hashlib, os, pathlib, random, shutil, signal, subprocess, sys, time
+import os, pathlib, random, shutil, subprocess, sys, time
 
 STET = os.environ["STET"]
 LONG, SHORT = os.environ.get("STET_TEST_LONG"), os.environ.get("STET_TEST_SHORT")

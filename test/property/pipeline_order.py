@@ -53,6 +53,7 @@ def model(nodes, sources):
 
 def order(nodes):
     done, out = set(), []
+
     def go(n):
         if n in done: return
         done.add(n)

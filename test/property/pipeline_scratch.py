@@ -15,7 +15,7 @@ After each: the outputs are those of the fresh project, content and mode; leftov
 failed are the same; a second run runs nothing; now and then `stet check` finds nothing, and a clone builds the same.
 
 STET_SEED, STET_STEPS. On a difference the project and the fresh one stay where they are, and the last steps are printed."""
-import json, os, pathlib, random, re, shutil, signal, subprocess, sys, time
+import json, os, pathlib, random, re, shutil, subprocess, sys, time
 
 STET = os.environ["STET"]
 LONG, SHORT = os.environ.get("STET_TEST_LONG"), os.environ.get("STET_TEST_SHORT")
@@ -72,7 +72,6 @@ class Node:
         return text
 
     def shell(self, files):
-        n = self.number
         head = f"echo {self.salt} > {{out}}; "
         if self.extra.get("inputs"):
             head += "echo {v} >> {out}; "

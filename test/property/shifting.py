@@ -315,7 +315,6 @@ def project():
         said = r.stdout + r.stderr
         now = states(root)
         left = p.left()
-        blamed = {n for n in names if any(f"p/{n}{m} it would read " in said for m in (":",)) or f"p/{n}[" in said and "left behind" in said}
         for text in re.findall(r"it would read (\S+), which", said):
             real = os.path.relpath(os.path.realpath(root / text), os.path.realpath(root))
             if not any(x == y or x.startswith(y + "/") for x in (text, real) for y in left):

@@ -4,7 +4,7 @@ nothing to do, and no command runs beside itself. In a project that was never ru
 `each` aside, which may be stopped and started again.
 
 STET_SEED, STET_ROUNDS."""
-import collections, os, pathlib, random, re, shutil, subprocess, sys, time
+import collections, os, pathlib, random, shutil, subprocess, sys, time
 
 STET = os.environ["STET"]
 LONG, SHORT = os.environ.get("STET_TEST_LONG"), os.environ.get("STET_TEST_SHORT")

@@ -50,6 +50,7 @@ def name(path):
 
 class Writer:
     """A command that reads what its words name, and nothing else."""
+
     def __init__(self, n):
         self.n, self.tmp = n, f"tmp/{n}"
 

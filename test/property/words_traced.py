@@ -168,7 +168,7 @@ def one_round(number):
     if r.returncode != 0:
         return [f"seed {SEED}, round {number}: stet run fails\n{r.stdout}{r.stderr}"]
     what = [known(i) for i in range(NODES)]
-    said, wrong = [], []
+    wrong = []
     root.rename(hidden)
     for i, c in enumerate(commands):
         shutil.copytree(hidden, root, ignore=lambda d, names: [n for n in names if n in (".stet", "out")])

@@ -1744,7 +1744,7 @@ def main():
     os.mkdir(FAKE)
     pathlib.Path(FAKE, "stet.py").write_text(FAKE_TEXT)
     sys.argv = ["main.py"]
-    import asyncio, stet  # what every child would load again
+    import asyncio, stet  # noqa: F401 what every child would load again
     stet.Project.init(os.path.join(work, "project")).close()
     run = Runner(options.spawn)
     choose = random.Random(options.seed)

@@ -204,6 +204,7 @@ def test_a_result_that_can_not_be_read_is_computed_again(here):
     f(1)
     p = FsPersister()
     key = f.execution_key(1)
+
     class Gone:
         pass
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What stet writes is read with Python's own tomllib, hashes recomputed in plain Python agree, and Python's sqlite3 and stet exclude each
 other on the lock files."""
-import base64, hashlib, json, os, pathlib, sqlite3, subprocess, sys, threading, time, tomllib
+import base64, hashlib, os, pathlib, sqlite3, subprocess, sys, threading, time, tomllib
 
 STET = os.environ["STET"]
 count = failed = 0

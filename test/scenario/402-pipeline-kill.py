@@ -4,6 +4,7 @@ twice, none is lost, none is left behind."""
 import os, pathlib, signal, subprocess, time
 from tap import STET, finish, t
 
+
 def stet(*words):
     return subprocess.run([STET, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL)
 

@@ -10,7 +10,6 @@ root = pathlib.Path("p").absolute()
 outside = pathlib.Path("outside").absolute()
 
 
-
 def stet(*words, program=STET, **env):
     return subprocess.run([program, *words], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
                           env=dict(os.environ, **env))
@@ -200,6 +199,8 @@ r = run()
 t("files are looked at then", r["watched"] is False and r["ran"] == 1, r)
 
 # stet run --watch is a watch for others as well.
+
+
 def await_result(text):
     for _ in range(300):
         if (root / "b/out").exists() and result().startswith(text):

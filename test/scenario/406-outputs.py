@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """What a command has made is put back when the same command is met again: directories whole, large files by hard link without reading
 them, and never bytes that somebody changed under stet's hands."""
-import os, pathlib, shutil, subprocess, sys
+import os, pathlib, shutil, subprocess
 from tap import STET, finish, t
 
 root = pathlib.Path("p").absolute()
 log = pathlib.Path("log").absolute()
-
 
 
 def stet(*words):

@@ -8,7 +8,6 @@ root = pathlib.Path("p").absolute()
 log = pathlib.Path("log").absolute()
 
 
-
 def stet(*words, where=None, **more):
     return subprocess.run([STET, *words], cwd=where or root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                           text=True, env=dict(os.environ, LOG=str(log)), **more)

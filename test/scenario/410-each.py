@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A command for each of many files (`each` in stet.toml): exactly the commands run that must, whatever happens to the files; random edits
 end in the tree that a build from nothing gives; and a kill in the middle loses nothing and repeats nothing."""
-import hashlib, os, pathlib, random, shutil, signal, subprocess, sys, time
+import hashlib, os, pathlib, random, shutil, subprocess, time
 
 from tap import LONG, SHORT, STET, finish, t
 

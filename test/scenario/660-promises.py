@@ -71,7 +71,7 @@ Mistakes that are not made
   a crash after draining that loses the work                              | unit/fleet_queue.c: the_lease_of_a_dead_process_ends_at_once, a_lease_that_ends_returns_the_entry_and_the_last_one_parks_it
   archiving thousands by a file per run                                   | unit/fleet_registry.c: archiving_thousands_replaces_one_file_once
 """
-import json, os, pathlib, re, subprocess, sys
+import json, os, pathlib, subprocess, sys
 
 STET, SOURCE, HERE = os.environ["STET"], pathlib.Path(os.environ["STET_SOURCE"]), pathlib.Path.cwd()
 count = failed = 0
@@ -212,6 +212,8 @@ test("incremental: the unchanged prefix is not run again", driven["drive"]["stat
      [driven.get("drive"), (work / "ran").read_text()])
 
 # ---- append-only ----
+
+
 def recorded():
     """What every run has said of itself so far: its state as it was, and its events."""
     return {p.parent.name: (p.read_bytes(), (p.parent / "events.jsonl").read_bytes() if (p.parent / "events.jsonl").exists() else b"")

@@ -41,6 +41,7 @@ for op in table:
         words = example["command"].replace(" --json", "")
         if any(c in words for c in "|<>") or "-" in shlex.split(words):
             continue
+
         def command():
             done = subprocess.run(["bash", "-c", f"{shlex.quote(STET)} --json {words}"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, **fresh())
             return json.loads(done.stdout.splitlines()[-1])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Remotes: a repository in a file, and one behind a program; what is new travels, is verified, goes on after a stop, and nothing is overwritten."""
-import json, os, pathlib, shutil, sqlite3, stat
+import json, os, pathlib, shutil, sqlite3
 
 from tap import answer, finish, stet, t
 
@@ -72,10 +72,13 @@ r = stet("check", "--only", "repo", cwd=b)
 t("all is whole again", r.returncode == 0, r.stdout)
 
 # ---- results of calls
+
+
 def pin(project):
     """Pins a result without running anything: the records are put together here, as any program may."""
     import hashlib, time
     db = sqlite3.connect(project / ".stet/local/repo.db")
+
     def put(record, number):
         text = json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
         name = hashlib.sha256(text).digest()
@@ -94,6 +97,7 @@ def pin(project):
     db.execute("INSERT OR IGNORE INTO exec_of SELECT ?, number FROM object WHERE id = ?", (bytes.fromhex(call), bytes.fromhex(done)))
     db.commit()
     return call
+
 
 call = pin(a)
 r = stet("check", "--only", "repo", cwd=a)

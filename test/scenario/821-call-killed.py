@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """stet, its adapter, or the supervisor killed while a call runs, and Ctrl-C: the program runs once, its result is found, and only if
 its supervisor is killed, too, does it run again."""
-import os, pathlib, signal, subprocess, sys, time
+import os, pathlib, signal, subprocess, time
 from tap import STET, answer, finish, stet, t
 
 os.environ["PATH"] = os.environ["STET_BUILD"] + ":" + os.environ["PATH"]

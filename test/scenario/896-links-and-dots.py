@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A symbolic link that is pointed elsewhere, where `..` follows it in a path: inputs, words, directories, the command's own directory, outputs and dependency
 files, in TOML, JSON and JavaScript patterns. After each change the result is that of a fresh copy of the project."""
-import json, os, pathlib, shutil, subprocess, time
+import json, os, pathlib, shutil, subprocess
 from tap import STET, finish, stet, t
 
 top = pathlib.Path("p").absolute()

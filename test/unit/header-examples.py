@@ -55,7 +55,6 @@ DECLARED = {
     "src/drive/lookout.h": "stet_project *project; stet_files *files; stet_space *space; const char *branch; stet_error why;",
     "src/drive/rerun.h": "stet_project *project;",
     "src/drive/scratch.h": "stet_project *project; void use(stet_project *);",
-    "src/os/plugin.h": "static const int stet_library_functions;",
     "src/files/files.h": "stet_project *project; stet_space *space; stet_files_report report;",
     "src/files/glob.h": "const char *path;",
     "src/files/index.h": "const char *dir, *uuid, *key; size_t len; stet_look look; bool reloaded;",
