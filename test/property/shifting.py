@@ -15,7 +15,7 @@ import json, os, pathlib, random, re, shutil, signal, subprocess, sys, time
 
 STET = os.environ["STET"]
 SEED = int(os.environ.get("STET_SEED", "1"))
-STEPS = int(os.environ.get("STET_STEPS", 0)) or (200 if os.environ.get("STET_TEST_LONG") else 2 if os.environ.get("STET_TEST_SHORT") else 6)
+STEPS = int(os.environ.get("STET_STEPS", 0)) or (200 if os.environ.get("STET_TEST_LONG") else 2 if os.environ.get("STET_TEST_SHORT") else 4)
 ONLY = os.environ.get("STET_ONLY")  # one project
 root, fresh = pathlib.Path("q").absolute(), pathlib.Path("f").absolute()
 rnd = random.Random(SEED)
