@@ -421,8 +421,8 @@ static void random_file(stet_buf *b) {
 }
 
 /* A pattern for a node to return. Its nodes are of few kinds, so that some are the same in the next one, where they may
- * be shown or not, and read by others or not. */
-static void random_pattern(stet_buf *b) {
+ * be shown or not, and read by others or not. `depth`: how often one of its nodes may return a pattern, too. */
+static void random_pattern(stet_buf *b, int depth) {
     static const char *const modules[] = {
         "{\"type\":\"ref\",\"ref\":\"concat\"},\"inputs\":[{\"$\":\"argument/l\"},[%s,%s]]",
         "{\"type\":\"javascript\",\"implementation\":\"({x, y}) => [x, y]\"},\"inputs\":{\"x\":%s,\"y\":%s}",
@@ -432,10 +432,17 @@ static void random_pattern(stet_buf *b) {
         "\"module\":{"
         "\"type\":\"ref\",\"ref\":\"concat\"},\"inputs\":[[{\"$\":\"argument/element\"},{\"$\":\"argument/o\"}]]}],"
         "\"result\":{\"$\":\"z\"}}},\"inputs\":{\"list\":{\"$\":\"argument/l\"},\"o\":%s,\"q\":%s}",
+        "{\"type\":\"javascript\",\"implementation\":\"({p}) => p\"},\"returns\":\"pattern\",\"inputs\":{\"p\":{\"$\":"
+        "\"argument/r\"},\"o\":%s,\"q\":%s}",
     };
-    int n = 1 + pick(3);
-    stet_buf_printf(b, "{\"pattern\":1,\"name\":\"m\",\"argument\":{\"default\":{\"l\":[1,2],\"n\":%s}},\"nodes\":[",
+    int n = 1 + pick(3), kinds = depth > 0 ? 5 : 4;
+    stet_buf_printf(b, "{\"pattern\":1,\"name\":\"m\",\"argument\":{\"default\":{\"l\":[1,2],\"n\":%s,\"r\":",
                     pick(2) ? "1" : ONE_OF(scalars));
+    if (depth > 0)
+        random_pattern(b, depth - 1);
+    else
+        stet_buf_str(b, "null");
+    stet_buf_str(b, "}},\"nodes\":[");
     for (int i = 0; i < n; i++) {
         char inputs[2][32];
         for (int k = 0; k < 2; k++)
@@ -444,7 +451,7 @@ static void random_pattern(stet_buf *b) {
             else
                 snprintf(inputs[k], sizeof inputs[k], "{\"$\":\"argument/%c\"}", pick(4) ? 'o' : 'n');
         stet_buf_printf(b, "%s{\"id\":\"x%d\",\"module\":", i ? "," : "", i);
-        stet_buf_printf(b, modules[(i + (pick(4) ? 0 : pick(4))) % 4], inputs[0], inputs[1]);
+        stet_buf_printf(b, modules[(i + (pick(3) ? 0 : pick(kinds))) % kinds], inputs[0], inputs[1]);
         stet_buf_char(b, '}');
     }
     stet_buf_printf(b, pick(2) ? "],\"result\":{\"$\":\"x%d\"}}" : "],\"result\":{\"v\":{\"$\":\"x%d\"}}}", pick(n));
@@ -455,7 +462,7 @@ static void random_argument(stet_buf *b, int piece, int key) {
     if (key == LIST_KEY && pick(8)) {
         random_rows(b, piece);
     } else if (key == PATTERN_KEY && pick(3)) {
-        random_pattern(b);
+        random_pattern(b, pick(2));
     } else {
         random_value(b, 2, piece);
     }

@@ -253,6 +253,8 @@ static stet_status add_template(stet_build *b, const stet_pattern_node *n, stet_
         stet_hash_hex(t->hash, hex);
         stet_value_put(row, "template", stet_value_string(hex));
         stet_value_put(row, "span", stet_value_int(role == STET_CHILD_REDUCE ? STET_CHILD_CHAIN : (int64_t)t->span));
+        if (t->height > b->height)
+            b->height = t->height;
         if (t->effects)
             stet_value_put(row, "effects", stet_value_int(t->effects));
         if (t->verifiers)

@@ -18,6 +18,7 @@ typedef struct stet_build {
     stet_value outer;     /* {NAME: binding}; null: none */
     stet_value own;       /* names of members of the argument that are in the child's document */
     int depth;            /* nesting depth of child patterns */
+    int height;           /* most patterns inside each other that a node has as its children */
     stet_value *links;    /* for stet_build_all: links to the outputs of nodes, made once; null: not made yet */
 } stet_build;
 

@@ -195,12 +195,12 @@ stet_status stet_template_of(stet_templates *all, stet_value pattern, const stet
                              stet_template **out, stet_error *err) {
     stet_hash hash = stet_hash_value(pattern);
     *out = stet_template_find(all, hash);
-    if (*out)
-        return STET_OK;
-    if (depth > STET_CHILD_MAX_DEPTH) {
+    if (depth + (*out ? (*out)->height : 1) - 1 > STET_CHILD_MAX_DEPTH) {
         stet_fail(err, STET_LIMIT, "more than %d patterns inside each other", STET_CHILD_MAX_DEPTH);
         return STET_LIMIT;
     }
+    if (*out)
+        return STET_OK;
     stet_template *t = stet_alloc_zero(sizeof *t);
     t->hash = hash;
     stet_status status = stet_pattern_of_value("child", stet_value_retain(pattern), NULL, &t->pattern, NULL, err);
@@ -213,6 +213,7 @@ stet_status stet_template_of(stet_templates *all, stet_value pattern, const stet
         b.g->template = true;
         t->shape = b.g;
         status = stet_build_all(&b, err);
+        t->height = b.height + 1;
     }
     if (status != STET_OK) {
         template_free(t);

@@ -70,6 +70,7 @@ typedef struct stet_template {
     stet_process *shape; /* with ranks; ids of documents in it mean nothing */
     stet_hash hash;
     uint32_t span; /* ranks that a child needs, its own children included */
+    int height;    /* patterns inside each other, this one included */
     int64_t effects, restarts, verifiers;
     stet_value passes; /* what it takes as cells (cells.h) */
     bool index;        /* it uses argument/index */

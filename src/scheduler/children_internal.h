@@ -9,7 +9,8 @@
  * Invariants
  *
  *   K1. Everything that a run of a coordinator does to its children is in the transaction of that run: their documents,
- *       the index, the output, actions that become known as unknown, actions that are forgotten.
+ *       the index, the output, actions that become known as unknown, actions that are forgotten. Of a run that fails
+ *       only its reads are stored.
  *   K2. The index alone says which children exist and what each was given: a coordinator that runs because one element
  *       changed compares the list with the index, and writes the difference.
  *   K3. A run of a child's node reads the document of the child, so that it can't be stored after the child is gone.

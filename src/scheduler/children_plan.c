@@ -30,6 +30,12 @@ void sched_children_release(action_run *r) {
     r->children = NULL;
 }
 
+void sched_children_give_up(action_run *r) {
+    if (r->children)
+        sched_children_forget(r->a);
+    sched_children_release(r);
+}
+
 void sched_children_lists(const action_run *r, stet_observation *o) {
     if (!r->children)
         return;

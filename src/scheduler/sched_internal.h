@@ -334,6 +334,8 @@ void sched_children_lists(const action_run *r, stet_observation *o);
 STET_CHECKED stet_status sched_children_apply(stet_sched *s, sched_action *a, struct sched_lists *lists,
                                               stet_error *err);
 void sched_children_release(action_run *r);
+/* The same for a run of which nothing is stored: what this process knows of the children is not what they have. */
+void sched_children_give_up(action_run *r);
 void sched_children_forget(sched_action *a); /* what is in memory of them */
 bool sched_child_there(action_run *r);       /* has the child that the action belongs to not gone meanwhile? */
 /* The place in a chain of children, as far as a run of the coordinator in this process tells. */

@@ -473,7 +473,7 @@ static stet_status give_way(action_run *r, sched_turn turn, stet_error *err) {
     sched_cells_release(r);
     stet_value_release(r->result);
     stet_error_clear(&r->error);
-    sched_children_release(r);
+    sched_children_give_up(r);
     return status;
 }
 
@@ -534,7 +534,7 @@ void sched_run_leave(action_run *r) {
     sched_cells_release(r);
     stet_value_release(r->result);
     stet_error_clear(&r->error);
-    sched_children_release(r);
+    sched_children_give_up(r);
 }
 
 /* Its child is gone, and it with it. */
@@ -560,8 +560,9 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
         stet_error_clear(&r->error);
     }
     stet_status status = STET_OK;
-    if (r->wrote.len > 0 && (r->failed || s->opts.observe_only)) {
+    if ((r->wrote.len > 0 && (r->failed || s->opts.observe_only)) || (r->failed && r->children)) {
         status = sched_cells_drop(r, err);
+        sched_children_give_up(r);
         if (status != STET_OK) {
             stet_tx_abort(r->tx);
             stet_plan_finish(s->plan, a->id, STET_PLAN_AGAIN, sched_now(s));
