@@ -369,9 +369,14 @@ static void random_children(stet_buf *b, int piece, int before, int child) {
     stet_buf_str(b, strcmp(ref, "reduce") == 0 ? ",\"initial\":[]}" : "}");
 }
 
+static const char *const result_types[] = {"number", "string", "array", "object"};
+
 /* The members of a node but its id. */
 static void random_node(stet_buf *b, int piece, int before, int child, bool files) {
     int what = pick(20);
+    /* A failure that comes last, when all else is done. Nodes with children have no schemas. */
+    if (pick(16) == 0 && (what < 9 || what > 11) && !without("schemas"))
+        stet_buf_printf(b, "\"resultSchema\":{\"type\":\"%s\"},", ONE_OF(result_types));
     if (what < 9) {
         random_ref(b, piece, before, child);
     } else if (what < 12 && child < 3 && !without("children")) {
