@@ -313,8 +313,16 @@ def register_hasher(kind, function):
     _hashers[kind] = function
 
 
-# An attribute as a mark would be copied by functools.wraps to functions that do more.
-_cached_functions = weakref.WeakKeyDictionary()  # wrappers of persistent_cache to (function, names to ignore, attributes that stet gave it)
+class Mark:
+    """An attribute of a wrapper of persistent_cache: the function inside, names to ignore, and what stet gave the wrapper. functools.wraps copies it to functions
+    that do more, so it says whose it is. It lies with the wrapper, to be gone with it."""
+
+    __slots__ = ("wrapper", "function", "ignore", "own")
+
+    def __init__(self, wrapper, function, ignore, own):
+        self.wrapper, self.function, self.ignore, self.own = weakref.ref(wrapper), function, ignore, own
+
+
 _attributes_of_stet = weakref.WeakSet()
 
 
@@ -322,7 +330,13 @@ def own_function(wrapper, function, ignore, attributes):
     """`wrapper` returns what `function` returns; `attributes` are further functions, for its users, that it gets."""
     vars(wrapper).update(attributes)
     _attributes_of_stet.update(attributes.values())
-    _cached_functions[wrapper] = (function, ignore, {k: v for k, v in vars(wrapper).items() if vars(function).get(k) is not v})
+    mark = vars(wrapper)["_stet_cached"] = Mark(wrapper, function, ignore, {})
+    mark.own.update({k: v for k, v in vars(wrapper).items() if vars(function).get(k) is not v})
+
+
+def _mark_of(f):
+    mark = vars(f).get("_stet_cached")
+    return mark if type(mark) is Mark and mark.wrapper() is f else None
 
 
 def _members(cls):
@@ -904,13 +918,13 @@ class Walk:
     # ---- code ----
 
     def _function(self, f):
-        cached = _cached_functions.get(f)
+        cached = _mark_of(f)
         code = f.__code__
         if f in _attributes_of_stet:  # says something about the cache, nothing about results
             self.out += b"X"
             return
         if cached is not None:  # of persistent_cache: it gives what the function inside gives
-            inner, ignore, own = cached
+            inner, ignore, own = cached.function, cached.ignore, cached.own
             rest = [(k, v) for k, v in vars(f).items() if own.get(k, MISSING) is not v and vars(inner).get(k, MISSING) is not v]
             self.guards.append((_same_dict, vars(f), (tuple(vars(f)), tuple(vars(f).values()))))
             self.out += b"O%d:" % len(rest)
@@ -1174,7 +1188,12 @@ class Walk:
         self._push_all(pairs)
 
 
+def _of_stet(walk, o):
+    walk.out += b"X"
+
+
 _HANDLERS = {
+    Mark: _of_stet,
     list: Walk._list, tuple: Walk._tuple, dict: Walk._dict, set: Walk._set, frozenset: Walk._set, types.MappingProxyType: Walk._mapping_proxy, types.CellType: Walk._cell,
     types.FunctionType: Walk._function, types.MethodType: Walk._method, types.BuiltinFunctionType: Walk._builtin, types.MethodWrapperType: Walk._slot_wrapper,
     property: Walk._property, staticmethod: Walk._static, classmethod: Walk._static, functools.cached_property: Walk._cached_property,
