@@ -965,7 +965,8 @@ class Walk:
         code, values = f.__code__, f.__defaults__ or ()
         attributes = vars(f)
         annotations = f.__annotations__
-        self.guards.append((_same_function, f, (code, f.__defaults__, f.__kwdefaults__, tuple(attributes), tuple(attributes.values()), tuple(annotations), tuple(annotations.values()))))
+        self.guards.append((_same_function, f, (code, f.__defaults__, f.__kwdefaults__, tuple(attributes), tuple(attributes.values()), tuple(annotations), tuple(annotations.values()), f.__name__,
+                                                f.__qualname__, f.__doc__)))
         if f.__kwdefaults__:
             self.guards.append((_same_dict, f.__kwdefaults__, (tuple(f.__kwdefaults__), tuple(f.__kwdefaults__.values()))))
         defaults = {**dict(zip(code.co_varnames[code.co_argcount - len(values):code.co_argcount], values)), **(f.__kwdefaults__ or {})}
@@ -1081,13 +1082,15 @@ class Walk:
             try:
                 full = importlib.util.resolve_name("." * level + name, package)
             except (ImportError, ValueError) as e:
+                self.volatile = True
                 return [(("import", full, str(e)), None)]
         module = sys.modules.get(full)
         if module is None:
             before = set(sys.modules)
             try:
                 module = importlib.import_module(full)
-            except Exception as e:  # what it does about that is up to the code
+            except Exception as e:  # what it does about that is up to the code; the next time it may be there
+                self.volatile = True
                 return [(("import", full, type(e).__name__, str(e)), None)]
             finally:
                 if any(not is_library(m) for n, m in list(sys.modules.items()) if n not in before and isinstance(m, types.ModuleType)):
@@ -1110,6 +1113,7 @@ class Walk:
                         value = importlib.import_module(label)
                         self.imported = self.imported or not is_library(value)
                     except Exception as e:
+                        self.volatile = True
                         return [(("import", label, type(e).__name__, str(e)), None)]
             else:
                 if not is_library(module) and f"{_script(full)}.{attribute}" in self._ignore:
@@ -1166,8 +1170,8 @@ class Walk:
         self.out += b"k"
         names = vars(cls)
         own = [(n, v) for n, v in names.items() if n not in _UNCOUNTED]
-        self.guards.append((_same_class, cls, (tuple(names), tuple(names.values()), cls.__bases__, type(cls))))
-        pairs = [(cls.__qualname__, None), (_script(cls.__module__), None), (type(cls), "metaclass"), (len(cls.__bases__), None), *((b, None) for b in cls.__bases__)]
+        self.guards.append((_same_class, cls, (tuple(names), tuple(names.values()), cls.__bases__, type(cls), cls.__name__, cls.__qualname__)))
+        pairs = [(cls.__name__, None), (cls.__qualname__, None), (_script(cls.__module__), None), (type(cls), "metaclass"), (len(cls.__bases__), None), *((b, None) for b in cls.__bases__)]
         for name, value in own:
             if type(value) in (types.GetSetDescriptorType, types.MemberDescriptorType) and value.__objclass__ is cls and value.__name__ == name:
                 value = "slot"
@@ -1261,11 +1265,12 @@ def _same_attributes(o, known):
 
 
 def _same_function(f, known):
-    return f.__code__ is known[0] and f.__defaults__ is known[1] and f.__kwdefaults__ is known[2] and _same_dict(vars(f), known[3:5]) and _same_dict(f.__annotations__, known[5:7])
+    return f.__code__ is known[0] and f.__defaults__ is known[1] and f.__kwdefaults__ is known[2] and _same_dict(vars(f), known[3:5]) and _same_dict(f.__annotations__, known[5:7]) \
+        and f.__name__ is known[7] and f.__qualname__ is known[8] and f.__doc__ is known[9]
 
 
 def _same_class(cls, known):
-    return cls.__bases__ is known[2] and type(cls) is known[3] and _same_dict(vars(cls), known)
+    return cls.__bases__ is known[2] and type(cls) is known[3] and cls.__name__ is known[4] and cls.__qualname__ is known[5] and _same_dict(vars(cls), known)
 
 
 def _registry(cls):
