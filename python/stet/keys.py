@@ -313,8 +313,16 @@ def register_hasher(kind, function):
     _hashers[kind] = function
 
 
-# An attribute as a mark would be copied by functools.wraps to functions that do more.
-_cached_functions = weakref.WeakKeyDictionary()  # wrappers of persistent_cache to (function, names to ignore, attributes that stet gave it)
+class Mark:
+    """An attribute of a wrapper of persistent_cache: the function inside, names to ignore, and what stet gave the wrapper. functools.wraps copies it to functions
+    that do more, so it says whose it is. It lies with the wrapper, to be gone with it."""
+
+    __slots__ = ("wrapper", "function", "ignore", "own")
+
+    def __init__(self, wrapper, function, ignore, own):
+        self.wrapper, self.function, self.ignore, self.own = weakref.ref(wrapper), function, ignore, own
+
+
 _attributes_of_stet = weakref.WeakSet()
 
 
@@ -322,7 +330,13 @@ def own_function(wrapper, function, ignore, attributes):
     """`wrapper` returns what `function` returns; `attributes` are further functions, for its users, that it gets."""
     vars(wrapper).update(attributes)
     _attributes_of_stet.update(attributes.values())
-    _cached_functions[wrapper] = (function, ignore, {k: v for k, v in vars(wrapper).items() if vars(function).get(k) is not v})
+    mark = vars(wrapper)["_stet_cached"] = Mark(wrapper, function, ignore, {})
+    mark.own.update({k: v for k, v in vars(wrapper).items() if vars(function).get(k) is not v})
+
+
+def _mark_of(f):
+    mark = vars(f).get("_stet_cached")
+    return mark if type(mark) is Mark and mark.wrapper() is f else None
 
 
 def _members(cls):
@@ -904,13 +918,13 @@ class Walk:
     # ---- code ----
 
     def _function(self, f):
-        cached = _cached_functions.get(f)
+        cached = _mark_of(f)
         code = f.__code__
         if f in _attributes_of_stet:  # says something about the cache, nothing about results
             self.out += b"X"
             return
         if cached is not None:  # of persistent_cache: it gives what the function inside gives
-            inner, ignore, own = cached
+            inner, ignore, own = cached.function, cached.ignore, cached.own
             rest = [(k, v) for k, v in vars(f).items() if own.get(k, MISSING) is not v and vars(inner).get(k, MISSING) is not v]
             self.guards.append((_same_dict, vars(f), (tuple(vars(f)), tuple(vars(f).values()))))
             self.out += b"O%d:" % len(rest)
@@ -951,7 +965,8 @@ class Walk:
         code, values = f.__code__, f.__defaults__ or ()
         attributes = vars(f)
         annotations = f.__annotations__
-        self.guards.append((_same_function, f, (code, f.__defaults__, f.__kwdefaults__, tuple(attributes), tuple(attributes.values()), tuple(annotations), tuple(annotations.values()))))
+        self.guards.append((_same_function, f, (code, f.__defaults__, f.__kwdefaults__, tuple(attributes), tuple(attributes.values()), tuple(annotations), tuple(annotations.values()), f.__name__,
+                                                f.__qualname__, f.__doc__)))
         if f.__kwdefaults__:
             self.guards.append((_same_dict, f.__kwdefaults__, (tuple(f.__kwdefaults__), tuple(f.__kwdefaults__.values()))))
         defaults = {**dict(zip(code.co_varnames[code.co_argcount - len(values):code.co_argcount], values)), **(f.__kwdefaults__ or {})}
@@ -1067,13 +1082,15 @@ class Walk:
             try:
                 full = importlib.util.resolve_name("." * level + name, package)
             except (ImportError, ValueError) as e:
+                self.volatile = True
                 return [(("import", full, str(e)), None)]
         module = sys.modules.get(full)
         if module is None:
             before = set(sys.modules)
             try:
                 module = importlib.import_module(full)
-            except Exception as e:  # what it does about that is up to the code
+            except Exception as e:  # what it does about that is up to the code; the next time it may be there
+                self.volatile = True
                 return [(("import", full, type(e).__name__, str(e)), None)]
             finally:
                 if any(not is_library(m) for n, m in list(sys.modules.items()) if n not in before and isinstance(m, types.ModuleType)):
@@ -1096,6 +1113,7 @@ class Walk:
                         value = importlib.import_module(label)
                         self.imported = self.imported or not is_library(value)
                     except Exception as e:
+                        self.volatile = True
                         return [(("import", label, type(e).__name__, str(e)), None)]
             else:
                 if not is_library(module) and f"{_script(full)}.{attribute}" in self._ignore:
@@ -1152,8 +1170,8 @@ class Walk:
         self.out += b"k"
         names = vars(cls)
         own = [(n, v) for n, v in names.items() if n not in _UNCOUNTED]
-        self.guards.append((_same_class, cls, (tuple(names), tuple(names.values()), cls.__bases__, type(cls))))
-        pairs = [(cls.__qualname__, None), (_script(cls.__module__), None), (type(cls), "metaclass"), (len(cls.__bases__), None), *((b, None) for b in cls.__bases__)]
+        self.guards.append((_same_class, cls, (tuple(names), tuple(names.values()), cls.__bases__, type(cls), cls.__name__, cls.__qualname__)))
+        pairs = [(cls.__name__, None), (cls.__qualname__, None), (_script(cls.__module__), None), (type(cls), "metaclass"), (len(cls.__bases__), None), *((b, None) for b in cls.__bases__)]
         for name, value in own:
             if type(value) in (types.GetSetDescriptorType, types.MemberDescriptorType) and value.__objclass__ is cls and value.__name__ == name:
                 value = "slot"
@@ -1174,7 +1192,12 @@ class Walk:
         self._push_all(pairs)
 
 
+def _of_stet(walk, o):
+    walk.out += b"X"
+
+
 _HANDLERS = {
+    Mark: _of_stet,
     list: Walk._list, tuple: Walk._tuple, dict: Walk._dict, set: Walk._set, frozenset: Walk._set, types.MappingProxyType: Walk._mapping_proxy, types.CellType: Walk._cell,
     types.FunctionType: Walk._function, types.MethodType: Walk._method, types.BuiltinFunctionType: Walk._builtin, types.MethodWrapperType: Walk._slot_wrapper,
     property: Walk._property, staticmethod: Walk._static, classmethod: Walk._static, functools.cached_property: Walk._cached_property,
@@ -1242,11 +1265,12 @@ def _same_attributes(o, known):
 
 
 def _same_function(f, known):
-    return f.__code__ is known[0] and f.__defaults__ is known[1] and f.__kwdefaults__ is known[2] and _same_dict(vars(f), known[3:5]) and _same_dict(f.__annotations__, known[5:7])
+    return f.__code__ is known[0] and f.__defaults__ is known[1] and f.__kwdefaults__ is known[2] and _same_dict(vars(f), known[3:5]) and _same_dict(f.__annotations__, known[5:7]) \
+        and f.__name__ is known[7] and f.__qualname__ is known[8] and f.__doc__ is known[9]
 
 
 def _same_class(cls, known):
-    return cls.__bases__ is known[2] and type(cls) is known[3] and _same_dict(vars(cls), known)
+    return cls.__bases__ is known[2] and type(cls) is known[3] and cls.__name__ is known[4] and cls.__qualname__ is known[5] and _same_dict(vars(cls), known)
 
 
 def _registry(cls):

@@ -1,8 +1,10 @@
 """What people expect of a cached function besides its results; and that a miss happens once."""
 import asyncio
+import gc
 import os
 import threading
 import time
+import weakref
 from datetime import timedelta
 
 import pytest
@@ -236,3 +238,34 @@ def test_finding_the_directory_is_remembered(monkeypatch):
     f(1)
     monkeypatch.setattr(stet.where, "find_base", None)
     assert f(1) == 1
+
+
+def test_a_function_that_nobody_has_is_gone():
+    def make(k):
+        @persistent_cache
+        def f(x):
+            return x + k
+
+        assert f(1) == f(1) == 1 + k
+        return weakref.ref(f)
+
+    gone = [make(k) for k in range(20)]
+    gc.collect()
+    assert [r() for r in gone] == [None] * 20
+
+
+def test_many_calls_leave_nothing_behind():
+    rows = [1, 2]
+
+    @persistent_cache
+    def f(x, y):
+        return len(rows) + x
+
+    def calls(n):
+        for i in range(n):
+            f(1, 2), f(1, [2])
+        gc.collect()
+        return len(gc.get_objects())
+
+    calls(50)
+    assert calls(1000) - calls(2000) > -100

@@ -2,6 +2,7 @@
 import dataclasses
 import functools
 import hashlib
+import importlib
 import json
 import pathlib
 import threading
@@ -62,17 +63,17 @@ def test_functions_classes_and_libraries_may_be_replaced(monkeypatch):
     @counted
     def f(x):
         calls.append(x)
-        return A().m(x), helper(x), json.dumps(x)
+        return A().m(x), helper(x), json.dumps(x), helper.__name__, A.__name__
 
     seen = [f(1), f(1)]
     for change in (lambda: monkeypatch.setattr(A, "m", lambda self, x: x + 50), lambda: monkeypatch.setattr(A, "k", 9), lambda: monkeypatch.setattr(helper, "__defaults__", (7,)),
                    lambda: monkeypatch.setattr(helper, "__code__", other.__code__), lambda: monkeypatch.setattr(json, "dumps", lambda x: "patched"),
-                   lambda: setattr(A, "late", 1)):
+                   lambda: setattr(A, "late", 1), lambda: setattr(helper, "__name__", "renamed"), lambda: setattr(A, "__name__", "Renamed")):
         change()
         before = len(calls)
         assert f(1) == f.__wrapped__(1) and len(calls) == before + 2
         assert f(1) == f.__wrapped__(1) and len(calls) == before + 3
-    assert seen == [(2, 2, "1")] * 2
+    assert seen == [(2, 2, "1", "helper", "A")] * 2
 
 
 def test_which_object_an_argument_is_counts():
@@ -105,6 +106,24 @@ def test_a_copy_of_the_attributes_is_not_the_function():
         return inner(x)
 
     assert f(1) == f(1) == 101 and g(1) == 1 and calls == [1] and key(outer) != key(inner)
+
+
+def test_a_module_that_was_missing_may_come_later(here, monkeypatch):
+    monkeypatch.syspath_prepend(str(here))
+
+    @counted
+    def f(x):
+        calls.append(x)
+        try:
+            import comes_later
+        except ImportError:
+            return None
+        return comes_later.K
+
+    assert f(1) is None and f(1) is None and calls == [1]
+    (here / "comes_later.py").write_text("K = 5\n")
+    importlib.invalidate_caches()
+    assert f(1) == f(1) == 5 and calls == [1, 1]
 
 
 # ---- a call that changes what its key covers ----
