@@ -854,7 +854,9 @@ typedef struct stet_persist_problem {
 } stet_persist_problem;
 typedef void (*stet_persist_found_fn)(void *ctx, const stet_persist_problem *problem);
 /* Checks everything: each snapshot, log, entry and object (with its hash). Calls `found` for each problem. With
- * `repair`, repairs what can be repaired: wrong names, corrupt files (moved to the trash), torn logs (rewritten). */
+ * `repair`, repairs all of it: wrong names, corrupt files (moved to the trash), torn logs (rewritten), a snapshot that
+ * went away (written again from this machine's copy), entries whose objects are not here (moved to the trash). What
+ * stays are files of a version that this program does not know. */
 STET_API STET_CHECKED stet_status stet_persist_check(stet_persist *p, bool repair, stet_persist_found_fn found,
                                                      void *ctx, stet_error *err);
 

@@ -461,9 +461,11 @@ static void check_names(stet_report *r) {
             *stet_vec_add(&r->nameless) = doc;
         }
     }
-    r->names_fit = stet_space_names_fit(r->s, true);
+    r->names_fit = stet_space_names_all_fit(r->s);
     if (!r->names_fit && r->nameless.len == 0)
         stet_report_problem(r, "the name of a document is gone");
+    if (r->names_fit && !stet_space_name_ranges_fit(r->s))
+        stet_report_problem(r, "digests of the names of documents are damaged");
 }
 
 /* Branches are numbered one after the other, and a row is never removed. */

@@ -37,6 +37,24 @@ static void measure(stet_space *s, stet_space_gc_report *out) {
     " AND doc NOT IN (SELECT key & 1099511627775 FROM mirror)"                                                         \
     " AND doc NOT IN (SELECT piece FROM action) AND doc NOT IN (SELECT doc FROM mark WHERE doc IS NOT NULL)"
 
+/* Takes them out of the digests of names. */
+static void unname(stet_space *s) {
+    stet_new_names gone = {0};
+    stet_arena arena = STET_ARENA_INIT;
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT doc, id, scope" UNUSED_DOCUMENTS " ORDER BY id, scope");
+    while (stet_step(q)) {
+        stet_new_name n = {.doc = stet_column_int(q, 0)};
+        const char *id = stet_column_text(q, 1, &n.id_len);
+        n.id = stet_arena_strndup(&arena, id, n.id_len);
+        const char *scope = stet_column_text(q, 2, &n.scope_len);
+        n.scope = stet_arena_strndup(&arena, scope, n.scope_len);
+        *stet_vec_add(&gone) = n;
+    }
+    stet_space_names_changed(s, gone.at, gone.len, -1);
+    stet_vec_release(&gone);
+    stet_arena_release(&arena);
+}
+
 stet_status stet_space_gc(stet_space *s, bool dry_run, stet_space_gc_report *out, stet_error *err) {
     *out = (stet_space_gc_report){0};
     stet_status st = dry_run ? stet_db_begin_read(s->db, err) : stet_db_begin_write(s->db, err);
@@ -54,10 +72,8 @@ stet_status stet_space_gc(stet_space *s, bool dry_run, stet_space_gc_report *out
                         " sum = row_sum(seq, branch, time_ms, crc32c(" EMPTY ")) WHERE branch IN (" DEAD_BRANCHES ")"
                         " AND changes <> " EMPTY " AND sum = row_sum(seq, branch, time_ms, content)");
     out->documents = count_of(s, "SELECT count(*)" UNUSED_DOCUMENTS);
-    if (out->documents) {
-        int64_t digest = count_of(s, "SELECT " STET_NAME_DIGEST UNUSED_DOCUMENTS);
-        stet_observe_digest(s, STET_DIGEST_NAMES, -(digest >> 32), digest);
-    }
+    if (out->documents)
+        unname(s);
     if (out->documents)
         stet_db_exec(s->db, "DELETE" UNUSED_DOCUMENTS ";INSERT INTO space_meta(name, value) VALUES('names_gone', 1)"
                             " ON CONFLICT(name) DO UPDATE SET value = value + 1");

@@ -74,7 +74,8 @@ struct stet_space {
     int64_t data_version;
     stet_map names;         /* id NUL scope -> number, or ABSENT and the epoch in which it did not exist (space.c) */
     uint64_t names_epoch;   /* counts detected commits by others */
-    uint64_t names_fitting; /* 1 + the epoch in which digest:document was found to match; 0: none */
+    stet_map names_fit;     /* first name of a range -> the digest that its names were found to have */
+    int64_t names_sum;      /* the digest of the names up to names_through */
     int64_t names_gone;     /* how often gc has removed names, as far as this handle knows */
     int64_t names_given;    /* numbers that this handle has assigned, stored or not */
     int64_t names_through;  /* every name with a number up to this is in `names`, as of names_whole; 0: not complete */
@@ -118,10 +119,19 @@ int64_t stet_space_known_doc(stet_space *s, const stet_docname *name);
  * SQL meanwhile. */
 void stet_space_hold_names(stet_space *s);
 void stet_space_write_names(stet_space *s);
-/* In observe_digest.c. Are all names there, as they were given? Not looked at if there are many, unless `all`. */
+/* In name_digest.c. */
 #define STET_DIGEST_NAMES "digest:document"
-bool stet_space_names_fit(stet_space *s, bool all);
+int64_t stet_name_sum(int64_t doc, const char *id, size_t id_len, const char *scope, size_t scope_len);
+/* Names were stored (rows is 1) or removed (-1), in the same transaction. They are sorted by id and scope. */
+void stet_space_names_changed(stet_space *s, const stet_new_name *names, size_t count, int64_t rows);
+/* A name was looked for and not found. Is one missing that it may be? */
+bool stet_space_name_gone(stet_space *s, const char *id, size_t id_len, const char *scope, size_t scope_len);
+/* Are all names there, as they were given? Reads all of them. */
+bool stet_space_names_all_fit(stet_space *s);
+bool stet_space_few_names_fit(stet_space *s);   /* the same, but not looked at if there are many */
+bool stet_space_name_ranges_fit(stet_space *s); /* and is that what name_digest says? */
 void stet_space_names_renew(stet_space *s); /* accepts those that are there: for a repair */
+void stet_names_divide_all(stet_db *db);    /* for a file that has no ranges yet */
 /* Begins a read transaction unless one is open, so that statements that belong together see one state of the file. */
 STET_CHECKED stet_status stet_space_enter(stet_space *s, bool *begun, stet_error *err);
 /* Ends it. Returns `st` if that is a failure, otherwise what sticks to the database. */

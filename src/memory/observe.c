@@ -171,8 +171,8 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, c
     stet_vec_clear(&o->places);
     stet_vec_clear(out);
     stet_vec_clear(own);
-    if (!stet_places_unpack(declared.at, declared.len, own))
-        assert(!"packed here");
+    if (!stet_places_unpack(declared.at, declared.len, own)) /* a name that is gone has no number */
+        assert(stet_db_failed(s->db));
     for (size_t i = 0; i < m->change_count; i++)
         for (size_t k = 0; k < m->own[i].len; k++) {
             stet_place p = {m->own[i].doc, m->own[i].at[k].path, 0, 0};
@@ -195,7 +195,7 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, c
     if (in->tells_written) {
         stet_vec_clear(out);
         if (!stet_places_unpack(told.at, told.len, out))
-            assert(!"packed here");
+            assert(stet_db_failed(s->db));
     }
     if (out->len || in->tells_written) {
         /* Declared outputs that this run did not touch stay its own. */

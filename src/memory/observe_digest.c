@@ -16,7 +16,7 @@
 #include "memory/observe_internal.h"
 
 #define ROWS_COMPARED  1024 /* of `action` */
-#define NAMES_COMPARED 1024 /* of `document` */
+#define ROWS_PROBED    64   /* of more than that: the table was not emptied */
 #define ORPHANS_SOUGHT 1024 /* marks, whose actions are looked up one by one */
 #define MARKS_COMPARED 4096 /* if there are surveys, so that a start need not read more */
 
@@ -125,24 +125,6 @@ void stet_observe_digests_renew(stet_space *s) {
                                  "', " STET_FOREIGN_DIGEST " FROM foreign_read"));
 }
 
-void stet_space_names_renew(stet_space *s) {
-    stet_run(stet_db_stmt(s->db, "INSERT OR REPLACE INTO space_meta(name, value) SELECT '" STET_DIGEST_NAMES
-                                 "', " STET_NAME_DIGEST " FROM document"));
-}
-
-bool stet_space_names_fit(stet_space *s, bool all) {
-    if (!all && s->names_fitting == s->names_epoch + 1) /* own changes keep it fitting */
-        return true;
-    /* One statement, so that both are of one snapshot: others may commit at any time. */
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT CASE WHEN value >> 32 > ?1 THEN 1 ELSE value = (SELECT " STET_NAME_DIGEST
-                                       " FROM document) END FROM space_meta WHERE name = '" STET_DIGEST_NAMES "'");
-    stet_bind_int(q, 1, all ? INT32_MAX : NAMES_COMPARED);
-    bool fit = stet_step(q) && stet_column_int(q, 0) != 0;
-    stet_reset(q);
-    s->names_fitting = fit ? s->names_epoch + 1 : 0;
-    return fit;
-}
-
 bool stet_observe_has_actions(stet_space *s) {
     return stet_observe_int(s, "SELECT EXISTS(SELECT 1 FROM action)", 0) != 0;
 }
@@ -222,7 +204,8 @@ bool stet_observe_actions_fit(stet_space *s, bool all) {
     int64_t version = stet_db_data_version(s->db);
     if (!all && o->counted == version) /* own changes keep it right */
         return true;
-    int64_t want = stet_observe_meta(s, STET_DIGEST_ACTION, -1) >> 32, most = all ? INT64_MAX - 1 : ROWS_COMPARED;
+    int64_t want = stet_observe_meta(s, STET_DIGEST_ACTION, -1) >> 32;
+    int64_t most = all ? INT64_MAX - 1 : want > ROWS_COMPARED ? ROWS_PROBED : ROWS_COMPARED;
     stet_stmt *q = stet_db_stmt(s->db, "SELECT count(*) FROM (SELECT 1 FROM action INDEXED BY action_name LIMIT ?)");
     stet_bind_int(q, 1, most + 1);
     int64_t there = stet_step(q) ? stet_column_int(q, 0) : -1;
@@ -236,6 +219,10 @@ bool stet_observe_actions_fit(stet_space *s, bool all) {
     stet_reset(q);
     o->counted = fit ? version : 0;
     return fit;
+}
+
+bool stet_observe_actions_counted(stet_space *s) {
+    return stet_observe_meta(s, STET_DIGEST_ACTION, -1) >> 32 <= ROWS_COMPARED;
 }
 
 void stet_observe_actions_renew(stet_space *s) {

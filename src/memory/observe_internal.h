@@ -272,6 +272,7 @@ bool stet_observe_has_actions(stet_space *s);
 void stet_observe_begin_places(stet_space *s);
 /* Are all rows of `action` there? Counted up to a bound, unless `all`. */
 bool stet_observe_actions_fit(stet_space *s, bool all);
+bool stet_observe_actions_counted(stet_space *s); /* are they few enough that each start counts all of them? */
 /* Accepts those that are there, and drops marks of others: for a caller that has given each action a row. */
 void stet_observe_actions_renew(stet_space *s);
 /* Accepts the current tables as right: for a caller that makes every action unknown. */

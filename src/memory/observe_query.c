@@ -111,11 +111,20 @@ stet_status stet_observe_failed(stet_space *s, int64_t branch, const char *piece
     return stet_db_status(s->db, err);
 }
 
+/* An action that a mark or an index row names has no row. Passing over it would leave its readers with old values. Where
+ * a start counts all rows it has noticed, and everything runs again: only the old index row may be left. */
+static bool action_gone(stet_space *s) {
+    bool unnoticed = !stet_observe_actions_counted(s);
+    if (unnoticed && !stet_db_failed(s->db))
+        stet_observe_damage(s, "the list of actions");
+    return unnoticed;
+}
+
 /* Few marks are found by their stamps and sorted; of many every mark is looked at, in order. */
 static stet_stmt *marks_since(stet_space *s, int64_t since) {
     enum { FEW = 10000 };
     if (since == 0) /* Unknown (3) before dirty (1) of the same action: it wins. */
-        return stet_db_stmt(s->db, "SELECT m.action, m.state, a.piece, a.name FROM mark m CROSS JOIN action a"
+        return stet_db_stmt(s->db, "SELECT m.action, m.state, a.piece, a.name FROM mark m LEFT JOIN action a"
                                    " ON a.action = m.action WHERE m.action > ? AND m.branch = ?"
                                    " ORDER BY m.action, m.state DESC");
     stet_stmt *q =
@@ -125,11 +134,11 @@ static stet_stmt *marks_since(stet_space *s, int64_t since) {
     stet_bind_int(q, 2, FEW + 1);
     while (stet_step(q))
         count = stet_column_int(q, 0);
-    q = count > FEW ? stet_db_stmt(s->db, "SELECT m.action, m.state, a.piece, a.name FROM mark m CROSS JOIN action a"
+    q = count > FEW ? stet_db_stmt(s->db, "SELECT m.action, m.state, a.piece, a.name FROM mark m LEFT JOIN action a"
                                           " ON a.action = m.action WHERE m.action > ? AND m.branch = ? AND +m.stamp > ?"
                                           " ORDER BY m.action, m.state DESC")
                     : stet_db_stmt(s->db, "SELECT m.action, m.state, a.piece, a.name FROM mark m INDEXED BY mark_stamp"
-                                          " CROSS JOIN action a ON a.action = m.action WHERE +m.action > ?"
+                                          " LEFT JOIN action a ON a.action = m.action WHERE +m.action > ?"
                                           " AND m.branch = ? AND m.stamp > 0 AND m.stamp > ?"
                                           " ORDER BY m.action, m.state DESC");
     stet_bind_int(q, 3, since);
@@ -158,6 +167,11 @@ stet_status stet_observe_each_mark(stet_space *s, int64_t branch, int64_t since,
             if (action == last)
                 continue;
             last = action;
+            if (stet_column_is_null(q, 2)) { /* the action's row has vanished */
+                if (action_gone(s))
+                    break;
+                continue;
+            }
             if (n++ == limit) {
                 stet_reset(q);
                 break;
@@ -204,6 +218,20 @@ stet_status stet_observe_rows_ready(stet_space *s, bool *begun, stet_error *err)
     return st;
 }
 
+static void find_gone(stet_space *s, const stet_numbers *found) {
+    for (size_t i = 0; i < found->len; i++) {
+        void **known = stet_blocks_at(&stet_observe_of(s)->by_number, found->at[i], NULL);
+        if (known && *known)
+            continue;
+        stet_stmt *q = stet_db_stmt(s->db, "SELECT 1 FROM action WHERE action = ?");
+        stet_bind_int(q, 1, found->at[i]);
+        bool there = stet_step(q);
+        stet_reset(q);
+        if (!there && !stet_db_failed(s->db))
+            action_gone(s);
+    }
+}
+
 stet_status stet_observe_readers(stet_space *s, int64_t branch, const stet_docname *name, stet_pathref path,
                                  stet_change_kind kind, stet_numbers *out, stet_error *err) {
     bool begun;
@@ -216,6 +244,7 @@ stet_status stet_observe_readers(stet_space *s, int64_t branch, const stet_docna
     if (st == STET_OK && doc && !stet_observe_of(s)->off)
         stet_observe_readers_of(s, stet_space_key(branch, doc), &c, out);
     stet_numbers_settle(out);
+    find_gone(s, out);
     return stet_space_leave(s, begun, st, err);
 }
 
@@ -279,7 +308,7 @@ stet_status stet_observe_damaged(stet_space *s, int64_t branch, stet_numbers *ou
         return st;
     if (!stet_observe_places_there(s))
         stet_observe_damage(s, "the list of who reads and writes what");
-    if (!stet_space_names_fit(s, false))
+    if (!stet_space_few_names_fit(s))
         stet_observe_damage(s, "the list of documents");
     bool fit = stet_observe_digests_fit(s, false); /* else a mark may be missing, of any action */
     stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_ACTION_COLUMNS " FROM action ORDER BY action LIMIT ?1");

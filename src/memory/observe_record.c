@@ -343,12 +343,21 @@ stet_status stet_observe_number(stet_space *s, int64_t branch, const stet_action
         st = stet_space_doc(s, &piece, &doc, err);
     if (st != STET_OK)
         return st;
-    stet_stmt *q = stet_db_stmt(s->db, "SELECT action FROM action WHERE piece = ? AND branch = ? AND name = ?");
+    /* The index has no checksum: the row that it leads to says whose it is. */
+    stet_stmt *q =
+        stet_db_stmt(s->db, "SELECT a.action, b.piece IS ?1 AND b.branch IS ?2 AND b.name IS ?3 FROM action a"
+                            " LEFT JOIN action b NOT INDEXED ON b.action = a.action"
+                            " WHERE a.piece = ?1 AND a.branch = ?2 AND a.name = ?3");
     stet_bind_int(q, 1, doc);
     stet_bind_int(q, 2, branch);
     stet_bind_text(q, 3, key->action, strlen(key->action));
-    while (stet_step(q))
+    bool own = true;
+    while (stet_step(q)) {
         *out = stet_column_int(q, 0);
+        own = stet_column_int(q, 1) != 0;
+    }
+    if (!own)
+        stet_observe_damage(s, "the index of actions");
     st = stet_db_status(s->db, err);
     if (st == STET_OK && !*out)
         st = stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no observed action \"%s\"", key->piece, key->action);

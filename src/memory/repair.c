@@ -99,8 +99,10 @@ static void mend_name(stet_report *r, int64_t doc) {
 static void mend_names(stet_report *r) {
     for (size_t i = 0; i < r->nameless.len; i++)
         mend_name(r, r->nameless.at[i]);
-    if (stet_space_names_fit(r->s, true))
+    if (stet_space_names_all_fit(r->s)) {
+        stet_names_divide_all(r->s->db);
         return;
+    }
     /* R5. Which of the records say something of a document that has another name now, or none, is not looked for. */
     if (r->nameless.len == 0)
         stet_report_lost(r, "the name of a document that was read and never written");

@@ -45,10 +45,10 @@
  *
  *   place_index    place_digest has the digest of the rows of 16 neighbouring documents, verified before one of them is
  *                  asked for its readers. `places` in space_meta says that place_digest has rows.
- *   action         digest:action in space_meta has their number, compared at a start: if there are more than 1,024,
- *                  only whether so many are left. Then a mark of an action without a row tells that it has vanished.
- *   document       digest:document in space_meta is of number, id and scope. Compared at a start, and before a name is
- *                  said not to be there, unless there are more than 1,024 names.
+ *   action         digest:action in space_meta has their number, compared at a start unless there are more than 1,024.
+ *                  Then a mark or an index row that leads to an action without a row tells that it has vanished.
+ *   document       name_digest (step 11) has the digest of number, id and scope of the names in each range of names,
+ *                  verified before one in that range is said not to be there. digest:document in space_meta is of all.
  *
  * Rows that were damaged before the migration gave them a checksum can't be recognised: their checksum is right for
  * what they say.
@@ -360,6 +360,17 @@ static const char step10[] =
     "INSERT INTO space_meta(name, value) SELECT 'digest:document', " STET_NAME_DIGEST " FROM document"
     "  WHERE sum IS row_sum(doc, id, scope, written);";
 
+/* Names that vanish, at any size: name_digest.c. */
+static const char step11[] = "CREATE TABLE name_digest(id TEXT NOT NULL, scope TEXT NOT NULL, digest INTEGER NOT NULL,"
+                             " PRIMARY KEY(id, scope)) WITHOUT ROWID;";
+
+static stet_status divide_names(stet_db *db, void *ctx, stet_error *err) {
+    (void)ctx;
+    (void)err;
+    stet_names_divide_all(db);
+    return STET_OK;
+}
+
 static stet_status give_uuid(stet_db *db, void *ctx, stet_error *err) {
     (void)ctx;
     (void)err;
@@ -374,7 +385,7 @@ static stet_status give_uuid(stet_db *db, void *ctx, stet_error *err) {
     return STET_OK;
 }
 
-const stet_db_migration stet_space_migrations[] = {{step1, give_uuid}, {step2, NULL}, {step3, NULL},      {step4, NULL},
-                                                   {step5, NULL},      {step6, NULL}, {step7, give_sums}, {step8, NULL},
-                                                   {step9, NULL},      {step10, NULL}};
+const stet_db_migration stet_space_migrations[] = {
+    {step1, give_uuid}, {step2, NULL}, {step3, NULL}, {step4, NULL},  {step5, NULL},         {step6, NULL},
+    {step7, give_sums}, {step8, NULL}, {step9, NULL}, {step10, NULL}, {step11, divide_names}};
 const int stet_space_migration_count = sizeof stet_space_migrations / sizeof *stet_space_migrations;

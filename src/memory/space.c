@@ -193,6 +193,7 @@ void stet_space_close(stet_space *s) {
     stet_map_release(&s->branches);
     stet_map_release(&s->branch_names);
     stet_map_release(&s->names);
+    stet_map_release(&s->names_fit);
     stet_vec_release(&s->names_new);
     stet_arena_release(&s->names_arena);
     stet_map_release(&s->named);
@@ -280,6 +281,8 @@ static void remember_name(stet_space *s, const char *key, size_t len, uint64_t d
  * there, and a new name costs no look at the file. */
 static void take_names(stet_space *s) {
     uint64_t epoch = s->names_epoch;
+    if (s->names_through == 0)
+        s->names_sum = 0;
     stet_stmt *q = stet_db_stmt(s->db, "SELECT doc, id, scope, written, sum FROM document WHERE doc > ?");
     stet_bind_int(q, 1, s->names_through);
     while (stet_step(q)) {
@@ -301,8 +304,10 @@ static void take_names(stet_space *s) {
         memcpy(key + id_len + 1, scope, scope_len);
         stet_map_put(&s->names, key, id_len + 1 + scope_len, (stet_slot){.n = (uint64_t)doc});
         s->names_through = doc;
+        s->names_sum = stet_digest_add(s->names_sum, 1, stet_name_sum(doc, id, id_len, scope, scope_len));
     }
-    if (!stet_db_failed(s->db))
+    /* If one is missing, or others committed just now, names are looked up one by one. */
+    if (!stet_db_failed(s->db) && s->names_sum == stet_observe_meta(s, STET_DIGEST_NAMES, -1))
         s->names_whole = epoch;
     else
         s->names_through = 0;
@@ -336,7 +341,7 @@ static int64_t find_doc(stet_space *s, const stet_docname *name, bool as_known) 
     stet_slot *slot = stet_map_get(&s->names, key, len);
     if (slot && !(slot->n & ABSENT))
         return (int64_t)slot->n;
-    if (as_known && s->names_fitting == s->names_epoch + 1) {
+    if (as_known) {
         if (slot && slot->n == (ABSENT | s->names_epoch))
             return 0;
         int64_t through = s->names_through;
@@ -360,7 +365,7 @@ static int64_t find_doc(stet_space *s, const stet_docname *name, bool as_known) 
         }
     }
     stet_reset(q);
-    if (!doc && !stet_space_names_fit(s, false)) {
+    if (!doc && stet_space_name_gone(s, key, id_len, key + id_len + 1, len - id_len - 1)) {
         stet_space_damaged(s, 0, "the name of a document is damaged or gone: it may be \"%s\"", name->id);
         return 0;
     }
@@ -423,12 +428,8 @@ static int64_t insert_name(stet_space *s, const char *id, size_t id_len, const c
         return stet_space_find_doc(s, &(stet_docname){id, scope});
     s->names_given++;
     int64_t doc = stet_db_last_id(s->db);
-    stet_observe_digest(s, STET_DIGEST_NAMES, 1,
-                        stet_fields_sum((stet_field[]){{STET_FIELD_INT, doc, NULL, 0},
-                                                       {STET_FIELD_TEXT, 0, id, id_len},
-                                                       {STET_FIELD_TEXT, 0, scope, scope_len}},
-                                        3));
-    return doc;
+    stet_space_names_changed(s, &(stet_new_name){doc, 0, id, scope, id_len, scope_len}, 1, 1);
+    return stet_db_failed(s->db) ? 0 : doc;
 }
 
 /* A number now, and the row with those of the others. */
@@ -501,7 +502,6 @@ static int by_name(const void *a, const void *b) {
 typedef struct names_walk {
     const stet_new_names *names;
     size_t at;
-    int64_t digest;
 } names_walk;
 
 static bool next_name(void *ctx, stet_row *out) {
@@ -512,7 +512,6 @@ static bool next_name(void *ctx, stet_row *out) {
     stet_row_int(out, 0, n->doc);
     stet_row_text(out, 1, n->id, n->id_len);
     stet_row_text(out, 2, n->scope, n->scope_len);
-    w->digest = stet_digest_add(w->digest, 1, stet_fields_sum(out->at, 3));
     stet_row_int(out, 3, n->written);
     stet_row_sum(out, 4);
     return true;
@@ -524,10 +523,10 @@ void stet_space_write_names(stet_space *s) {
         return;
     /* In the order of the index: the rows of the table all go to its end anyway. */
     qsort(s->names_new.at, s->names_new.len, sizeof *s->names_new.at, by_name);
-    names_walk w = {&s->names_new, 0, 0};
+    names_walk w = {&s->names_new, 0};
     stet_db_rows(s->db, "INSERT OR FAIL INTO document(doc, id, scope, written, sum) SELECT a, b, c, d, e FROM given",
                  next_name, &w);
-    stet_observe_digest(s, STET_DIGEST_NAMES, w.digest >> 32, w.digest);
+    stet_space_names_changed(s, s->names_new.at, s->names_new.len, 1);
     stet_vec_clear(&s->names_new);
     stet_arena_clear(&s->names_arena);
 }

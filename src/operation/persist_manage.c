@@ -493,7 +493,9 @@ static bool present(stet_project *project) {
     char *dir;
     if (stet_persist_project_path(project, &dir, NULL) != STET_OK)
         return true; /* its configuration is broken: check says so */
-    bool there = stet_file_exists(dir);
+    char *local = stet_project_path(project, "local/persist");
+    bool there = stet_file_exists(dir) || stet_persist_was_used(local);
+    stet_free(local);
     stet_free(dir);
     return there;
 }

@@ -16,13 +16,14 @@ static void add_problem(stet_value *problems, const char *where, const char *wha
     stet_store_problem(problems, "project", where, what, strlen(what), repaired);
 }
 
-static bool has_line(const char *text, const char *line) {
+static bool has_line(const stet_buf *text, const char *line) {
     size_t n = strlen(line);
-    for (const char *at = text; *at;) {
-        size_t len = strcspn(at, "\n");
-        if ((len == n || (len == n + 1 && at[n] == '\r')) && strncmp(at, line, n) == 0)
+    for (size_t at = 0; at < text->len;) { /* it may have a NUL */
+        const char *end = memchr(text->data + at, '\n', text->len - at);
+        size_t len = end ? (size_t)(end - text->data) - at : text->len - at;
+        if ((len == n || (len == n + 1 && text->data[at + n] == '\r')) && memcmp(text->data + at, line, n) == 0)
             return true;
-        at += len + (at[len] == '\n');
+        at += len + 1;
     }
     return false;
 }
@@ -40,7 +41,7 @@ static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_va
     }
     if (status != STET_OK) {
         stet_error_move(err, &why);
-    } else if (!has_line(stet_buf_cstr(&text), "local/") && !has_line(stet_buf_cstr(&text), "/local/")) {
+    } else if (!has_line(&text, "local/") && !has_line(&text, "/local/")) {
         const char *line = text.len && text.data[text.len - 1] != '\n' ? "\nlocal/\n" : "local/\n";
         if (repair)
             status = stet_file_append(path, line, strlen(line), true, err);

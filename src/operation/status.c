@@ -285,9 +285,11 @@ const stet_op stet_ops_status[] = {
      .summary = "Show how pieces stand: what stands, what is dirty, stale, unknown or failed",
      .description =
          "stands: nothing that it read has changed. dirty: something has. stale: something upstream is dirty, "
-         "unknown or failed. unknown: there is no record of it that can be trusted. failed: its last run did. Only "
-         "looks: what "
-         "commits by others still owe to the marks is told as owed, and left to the next run.",
+         "unknown or failed. unknown: there is no record of it that can be trusted. failed: its last run failed, and "
+         "nothing that it read has changed since. Each action is counted once, so the columns add up to the number of "
+         "actions. An action that failed and is outdated since counts as dirty, stale or unknown; its error is still "
+         "listed under `failures`. Only looks: changes not processed yet are listed under `owed`, and left to the next "
+         "run.",
      .params = status_params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"pieces\",\"persist\"],\"properties\":{\"pieces\":{\"type\":"
                       "\"array\"},\"persist\":{\"type\":\"boolean\"},\"metrics\":{\"type\":\"object\"},"

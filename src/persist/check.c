@@ -59,14 +59,26 @@ static void check_snapshots(checker *c) {
         }
         stet_free(where);
     }
-    if (c->status == STET_OK && p->vanished)
-        tell(c, "the last snapshot that this machine knew went away, and none that descends from it is here",
-             "entry_snapshots", false);
+    bool vanished = c->status == STET_OK && p->vanished, back = false;
     pthread_mutex_unlock(&p->state_mutex);
-    if (merge && c->repair && c->status == STET_OK) {
+    if ((merge || vanished) && c->repair && c->status == STET_OK) {
+        /* This machine's copy of the snapshot that went away is written again. */
         stet_persist_cleanup how = {.strategy = stet_persist_strategy_none, .include_content = STET_PERSIST_NO};
         c->status = stet_persist_clean_locked(p, &how, c->err);
+        pthread_mutex_lock(&p->state_mutex);
+        back = !p->vanished;
+        if (c->status == STET_OK && !back) { /* there is no copy that can be read: what it had is lost */
+            stet_persist_forget(p);
+            c->status = stet_persist_reload(p, true, c->err);
+        }
+        pthread_mutex_unlock(&p->state_mutex);
     }
+    if (vanished && c->repair && !back)
+        tell(c, "the last snapshot that this machine knew is lost, with the entries that only it had",
+             "entry_snapshots", c->status == STET_OK);
+    else if (vanished)
+        tell(c, "the last snapshot that this machine knew went away, and none that descends from it is here",
+             "entry_snapshots", c->repair && c->status == STET_OK);
 }
 
 /* Tables of the log that are not entries, or whose hash is wrong. Repaired by writing the good ones anew. */
@@ -174,6 +186,50 @@ static void check_stray(checker *c, const char *name) {
     stet_free(path);
 }
 
+/* A strategy: entries without all of their objects go, pinned ones, too, for nothing is left to protect. */
+static stet_status without_objects(void *ctx, stet_persist_item *items, size_t count, uint64_t now, stet_error *err) {
+    const stet_map *missing = ctx;
+    (void)now, (void)err;
+    for (size_t i = 0; i < count; i++) {
+        stet_pcontent content;
+        for (size_t at = 0; stet_pentry_content(items[i].of, &at, &content);)
+            if (stet_map_get(missing, content.id, content.id_len)) {
+                items[i].remove = true;
+                items[i].keep = false;
+            }
+    }
+    return STET_OK;
+}
+
+/* Entries whose objects are not here are of no use on this machine. A repair moves them to the trash, so that the next
+ * run stores the result anew; `persist undelete` brings them back if the objects were only late. */
+static void check_missing(checker *c, const stet_map *named) {
+    stet_persist *p = c->p;
+    stet_map missing = {0};
+    const void *key;
+    size_t len, trivial;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(named, &i, &key, &len, &slot);) {
+        char *id = stet_strndup(key, len);
+        stet_status status;
+        if (!stet_pobject_trivial(id, &trivial) &&
+            stet_pobject_read(p, id, slot->n, false, NULL, NULL, &status, NULL) == STET_POBJECT_MISSING)
+            stet_map_put(&missing, key, len, (stet_slot){.n = 1});
+        stet_free(id);
+    }
+    if (c->repair && stet_map_len(&missing)) {
+        stet_persist_cleanup how = {.strategy = without_objects, .ctx = &missing, .include_content = STET_PERSIST_NO};
+        c->status = stet_persist_clean_locked(p, &how, c->err);
+    }
+    for (size_t i = 0; stet_map_next(&missing, &i, &key, &len, &slot);) {
+        char *where = stet_asprintf("objects/%.*s", (int)len, (const char *)key);
+        tell(c, "an entry names an object that is not here; it may not be synchronised yet", where,
+             c->repair && c->status == STET_OK);
+        stet_free(where);
+    }
+    stet_map_release(&missing);
+}
+
 static void check_objects(checker *c) {
     stet_persist *p = c->p;
     stet_map named = {0};
@@ -216,27 +272,23 @@ static void check_objects(checker *c) {
         stet_free(path);
     }
     /* After the repairs above, since a stray copy may have been the missing one. */
-    const void *key;
-    size_t len, trivial;
-    stet_slot *slot;
-    for (size_t i = 0; c->status == STET_OK && stet_map_next(&named, &i, &key, &len, &slot);) {
-        char *id = stet_strndup(key, len), *where = stet_asprintf("objects/%s", id);
-        stet_status status;
-        if (!stet_pobject_trivial(id, &trivial) &&
-            stet_pobject_read(p, id, slot->n, false, NULL, NULL, &status, NULL) == STET_POBJECT_MISSING)
-            tell(c, "an entry names an object that is not here; it may not be synchronised yet", where, false);
-        stet_free(where);
-        stet_free(id);
-    }
+    if (c->status == STET_OK)
+        check_missing(c, &named);
     stet_names_release(&names);
     stet_map_release(&named);
 }
 
 stet_status stet_persist_check(stet_persist *p, bool repair, stet_persist_found_fn found, void *ctx, stet_error *err) {
     struct stat st;
-    if (stet_sys_stat(p->dir, &st) != 0 && errno == ENOENT)
-        return STET_OK;
     checker c = {.p = p, .repair = repair, .found = found, .ctx = ctx, .err = err};
+    if (stet_sys_stat(p->dir, &st) != 0 && errno == ENOENT) {
+        if (!stet_persist_was_used(p->local))
+            return STET_OK; /* nothing was ever put here */
+        if (repair)
+            stet_persist_forget(p);
+        tell(&c, "the directory is gone, with all entries and objects that this machine had used", p->dir, repair);
+        return STET_OK;
+    }
     if (repair && (c.status = stet_persist_lock(p, true, err)) != STET_OK)
         return c.status;
     check_snapshots(&c);

@@ -144,6 +144,8 @@ void stet_persist_state_release(stet_persist *p);
 bool stet_persist_is_known(const stet_persist *p, const char *hash); /* present, or an ancestor of a present one */
 /* Remembers the snapshot in entry_snapshots/ as the last one known here. */
 void stet_persist_remember(stet_persist *p, const stet_pid *hash);
+/* Drops what this machine remembers of snapshots that are lost; of a directory that is gone, all that it remembers. */
+void stet_persist_forget(stet_persist *p);
 /* A sorted copy of all entries, with references to their texts. */
 typedef struct stet_pview {
     stet_pentries entries;

@@ -210,4 +210,7 @@ typedef struct stet_persist_stats {
 } stet_persist_stats;
 STET_CHECKED stet_status stet_persist_stats_get(stet_persist *p, stet_persist_stats *out, stet_error *err);
 
+/* Does the local directory show that entries were put or used? Then a persist directory that is not there was removed. */
+bool stet_persist_was_used(const char *local);
+
 #endif

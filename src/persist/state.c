@@ -202,6 +202,36 @@ void stet_persist_remember(stet_persist *p, const stet_pid *hash) {
     stet_free(from);
 }
 
+void stet_persist_forget(stet_persist *p) {
+    char *dir = remembered_dir(p), *uses = stet_ppath(p->local, "uses");
+    stet_names names = {0};
+    if (stet_file_list(dir, &names, NULL) == STET_OK)
+        for (size_t i = 0; i < names.len; i++) {
+            char *path = stet_ppath(dir, names.at[i]);
+            stet_sys_unlink(path);
+            stet_free(path);
+        }
+    if (!stet_file_exists(p->dir))
+        stet_sys_unlink(uses);
+    stet_names_release(&names);
+    for (size_t i = 0; i < p->remembered.len; i++)
+        stet_psnapshot_drop(p->remembered.at[i].snapshot);
+    p->remembered.len = 0;
+    p->stale = true;
+    stet_free(uses);
+    stet_free(dir);
+}
+
+bool stet_persist_was_used(const char *local) {
+    char *dir = stet_ppath(local, "last"), *uses = stet_ppath(local, "uses");
+    stet_names names = {0};
+    bool used = stet_file_exists(uses) || (stet_file_list(dir, &names, NULL) == STET_OK && names.len > 0);
+    stet_names_release(&names);
+    stet_free(uses);
+    stet_free(dir);
+    return used;
+}
+
 static int by_hash(const void *a, const void *b) {
     return memcmp((*(stet_psnapshot *const *)a)->hash.text, (*(stet_psnapshot *const *)b)->hash.text,
                   STET_PERSIST_HASH);

@@ -126,8 +126,16 @@ static stet_status check_output(action_run *r, stet_error *err) {
     const sched_action *a = r->a;
     stet_docname name = {a->out_id, a->out_scope};
     stet_value cur, seen;
-    if (!a->out_id || stet_tx_peek(r->tx, NULL, &name, STET_PATH_ROOT, &cur, NULL) != STET_OK)
+    if (!a->out_id)
         return STET_OK;
+    stet_status status = stet_tx_peek(r->tx, NULL, &name, STET_PATH_ROOT, &cur, err);
+    if (status != STET_OK) {
+        if (status == STET_NOT_FOUND) {
+            stet_error_clear(err);
+            status = STET_OK;
+        }
+        return status; /* damage of its name must not pass for a document that is not there */
+    }
     stet_pathref path = stet_path_ref(&a->out_path);
     stet_buf scratch = STET_BUF(0);
     const char *key;

@@ -2,24 +2,30 @@
  *
  * What is up to date after a change equals what a new project computes from the same documents.
  *
- * A *way* is a function in JavaScript or one input of a built-in function (all of the table STET_REFS). A *form* is how
- * it gets at the place: bound to it, inside a container that is bound, through a cell. A *place* lies at some depth of
- * a document. A *state* is a shape at every place (nothing, scalars, containers, links of every kind) together with one
- * of several versions of what the links lead to.
+ * A *way* is a function in JavaScript (looks.h) or one input of a built-in function (all of the table STET_REFS). A
+ * *form* is how it gets at the place: bound to it, inside a container that is bound, through a cell, through the output
+ * of another node. A *place* lies at some depth of a document. A *setting* is a shape that lies at every place (nothing,
+ * scalars, containers, links of every kind) together with a version of each document that the links lead to.
  *
- * A world has some of the ways and some of the states, and goes from each state to each other one; after each step all
- * that is recorded is held against a project that never knew another state:
+ * A world has some of the looks (a way in a form at a place) and goes from setting to setting. A step changes the
+ * shape, or one target alone: a change of several could hide that one of them was not recorded. Some steps pass through
+ * a third setting, or through a space without any of the documents, before anything runs. After each step all that is
+ * recorded is held against a project that never knew another setting:
  *
  *   L1. the same actions fail, with the same error;
  *   L2. those that do not fail have the same output;
  *   L3. nothing is left marked but what waits for a failure, and check finds nothing;
  *   L4. the same actions wait for a failure, and none of them is called up to date.
  *
- * STET_TEST_SEED is the seed, which also says which ways, forms, places and states are taken. STET_TEST_LONG: every
- * way, in two forms, with all states and all steps between them.
+ * STET_TEST_SEED is the seed. Without STET_TEST_LONG each way is taken once, in a form and at a place that the seed
+ * draws, and meets a third of the shapes, by a change of the shape and then by a change of a target; all shapes are met.
+ * STET_TEST_SHAPES=all: each way meets all of them. With STET_TEST_LONG each way is taken in two forms and meets every
+ * change from one shape to another, and every change of one target from one version to another, in both directions. STET_TEST_GROUPS bounds how many worlds there are, STET_TEST_WAY takes the looks whose
+ * description contains a text.
  */
 
 #include "../sched_kit.h"
+#include "looks.h"
 #include "module/ref.h"
 #include "scheduler/standing.h"
 
@@ -95,6 +101,39 @@ static const char *const shapes[] = {
     "[" MANY "," LINK("c1") "]",
     "{" WIDE "}",
     "{'a':" LINK("ts") "," WIDE ",'z':" LINK("later") "}",
+    "-1.5",
+    "9007199254740993",
+    "'5'",
+    "'a,b'",
+    "'\u00e9\u2603'",
+    "[null]",
+    "[[],{}]",
+    "[1,null,'x',true]",
+    "{'a':null}",
+    "{'b':1,'a':1}",
+    "{'':1}",
+    "{'length':2,'0':7,'1':8}",
+    "{'0':1,'1':2}",
+    "{'toString':1,'constructor':2,'hasOwnProperty':3}",
+    "{'__proto__':{'a':1}}",
+    "{'toJSON':1,'then':2,'get':3}",
+    "{'a/b':1,'~':2}",
+    "{'size':1,'a':[],'b':[1]}",
+    "{'a':" LINK("l2") "}",
+    "{'a':{'a':" LINK("later") "}}",
+    "[[" LINK("later") "]]",
+    "[" LINK("ts") "," LINK("ts") "]",
+    LINK_AT("to", "'b','c'"),
+    LINK_AT("l2", "'a'"),
+    LINK_AT("ts", "'a'"),
+    LINK_AT("ta", "'length'"),
+    LINK_AT("ta", "'1','a'"),
+    LINK_AT("later", "'a'"),
+    LINK_AT("c1", "'a'"),
+    LINK("piece:q:node:never"),
+    "{'/':{'link@1':{'id':'ts','scope':'user:none'}}}",
+    "{'/':{'link@1':{'id':'far','space':'other','path':['a']}}}",
+    "[" LINK_IN("far", "other") "," LINK_IN("gone", "other") "]",
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
 
@@ -119,7 +158,11 @@ static const target targets[] = {
 };
 #define TARGETS  (sizeof targets / sizeof *targets)
 #define VERSIONS 4
-#define STATES   (SHAPES * VERSIONS)
+
+typedef struct setting {
+    unsigned char shape;
+    unsigned char version[TARGETS];
+} setting;
 
 typedef struct place {
     const char *doc, *scope, *space; /* NULL: none, and that of the piece */
@@ -140,241 +183,11 @@ static const place places[] = {
 };
 #define PLACES (sizeof places / sizeof *places)
 
-static const char *const ways[] = {
-    "v",
-    "[v]",
-    "({v})",
-    "typeof v",
-    "v === undefined",
-    "v == null",
-    "v === null",
-    "v == 5",
-    "v > 1",
-    "v + 1",
-    "!v",
-    "!!v && 'yes'",
-    "v ?? 'none'",
-    "v || 'none'",
-    "`${v}`",
-    "String(v)",
-    "Number(v)",
-    "v.length",
-    "v?.length",
-    "v.a",
-    "v?.a",
-    "v?.a?.a",
-    "v?.a?.b?.c",
-    "v?.['b']",
-    "v?.b?.c",
-    "v?.[0]",
-    "v?.[1]",
-    "v?.[0]?.a",
-    "v?.k",
-    "v?.k?.a",
-    "v?.['/']",
-    "typeof v?.a",
-    "typeof v?.a === 'object'",
-    "typeof v?.[0]",
-    "typeof v?.k",
-    "Array.isArray(v)",
-    "Array.isArray(v?.a)",
-    "Array.isArray(v?.k)",
-    "v instanceof Array",
-    "v instanceof Object",
-    "v?.constructor === Object",
-    "Object.prototype.toString.call(v)",
-    "'a' in v",
-    "'k' in v",
-    "0 in v",
-    "1 in v",
-    "'length' in v",
-    "'toString' in v",
-    "Reflect.has(v, 'b')",
-    "v.hasOwnProperty('a')",
-    "Object.hasOwn(v, 'a')",
-    "Object.hasOwn(v, 'b')",
-    "Object.hasOwn(v, '0')",
-    "v.propertyIsEnumerable('a')",
-    "Object.keys(v)",
-    "Object.keys(v).length",
-    "Object.keys(v?.k)",
-    "Object.values(v)",
-    "Object.values(v).length",
-    "Object.values(v).map(x => typeof x)",
-    "Object.entries(v)",
-    "Object.entries(v).length",
-    "Object.entries(v).map(([k, x]) => k + typeof x)",
-    "Object.fromEntries(Object.entries(v))",
-    "Object.getOwnPropertyNames(v)",
-    "Reflect.ownKeys(v).map(String)",
-    "Object.getOwnPropertyDescriptor(v, 'a')?.enumerable",
-    "Object.getOwnPropertyDescriptor(v, 'a')?.get?.()",
-    "Object.getOwnPropertyDescriptor(v, 'length')?.value",
-    "Object.keys(Object.getOwnPropertyDescriptors(v))",
-    "Object.values(Object.getOwnPropertyDescriptors(v)).map(x => x.get ? typeof x.get() : x.value)",
-    "Reflect.get(v, 'a')",
-    "Reflect.getPrototypeOf(v) === Array.prototype",
-    "Object.isFrozen(v)",
-    "Object.isExtensible(v)",
-    "({...v})",
-    "({...v, z: 1})",
-    "Object.keys({...v})",
-    "({...v?.k})",
-    "Object.assign({}, v)",
-    "Object.assign({q: 1}, v?.a, v?.b)",
-    "[...v]",
-    "[...v].length",
-    "[...v].map(x => typeof x)",
-    "Math.max(...v)",
-    "Array.from(v)",
-    "Array.from(v, x => typeof x)",
-    "Array.from({length: 2}, (_, k) => v[k])",
-    "new Set(v).size",
-    "new Map(Object.entries(v)).size",
-    "[...v[Symbol.iterator]()]",
-    "typeof v[Symbol.iterator]",
-    "v[Symbol.toStringTag] ?? 'no'",
-    "JSON.stringify(v)",
-    "JSON.stringify(v, null, 1)",
-    "JSON.stringify({v})",
-    "JSON.stringify([v, v])",
-    "JSON.stringify(v, ['a', 'k'])",
-    "JSON.stringify(v, (k, x) => typeof x === 'number' ? 0 : x)",
-    "JSON.parse(JSON.stringify(v) ?? '0')",
-    "JSON.stringify(v?.k)",
-    "(({a}) => a)(v)",
-    "(({a = 'd'}) => a)(v)",
-    "(({a, ...r}) => r)(v)",
-    "(({a, ...r}) => Object.keys(r))(v)",
-    "(({k: {a} = {}}) => a)(v)",
-    "(({a: {a, b = 4} = {}}) => [a, b])(v)",
-    "(([a]) => a)(v)",
-    "(([a = 'd', b = 'e']) => [a, b])(v)",
-    "(([a, ...r]) => r)(v)",
-    "(([, b]) => b)(v)",
-    "(([{a} = {}]) => a)(v)",
-    "v.at(0)",
-    "v.at(-1)",
-    "v.slice()",
-    "v.slice(1)",
-    "v.slice(-1)",
-    "v.concat([9])",
-    "[9].concat(v)",
-    "[].concat(v, v)",
-    "v.map(x => x)",
-    "v.map(x => typeof x)",
-    "v.map((x, k) => k)",
-    "v.map(x => x?.a)",
-    "v.flatMap(x => [x, x])",
-    "v.filter(x => x)",
-    "v.filter(x => x > 1)",
-    "v.filter(x => typeof x === 'object').length",
-    "v.reduce((s, x) => s + typeof x, '')",
-    "v.reduceRight((s, x) => s + JSON.stringify(x), '')",
-    "v.includes(2)",
-    "v.includes(undefined)",
-    "v.indexOf(2)",
-    "v.lastIndexOf(2)",
-    "v.find(x => x === 2)",
-    "v.find(x => x?.a === 2)?.id",
-    "v.findIndex(x => x === 2)",
-    "v.findLast(x => x)",
-    "v.findLastIndex(x => x > 1)",
-    "v.some(x => x === undefined)",
-    "v.every(x => x)",
-    "v.flat()",
-    "v.flat(Infinity)",
-    "v.join()",
-    "v.join('+')",
-    "v.toString()",
-    "v.keys().next().value",
-    "[...v.keys()]",
-    "[...v.values()]",
-    "[...v.entries()]",
-    "v.toSorted()",
-    "v.toReversed()",
-    "v.toSpliced(0, 1)",
-    "v.with(0, 'w')",
-    "[...v].sort()",
-    "[...v].reverse()",
-    "Object.groupBy(v, x => typeof x)",
-    "v.forEach(x => x)",
-    "v.copyWithin(0, 1)",
-    "v.push(1)",
-    "v.sort()",
-    "v.charAt?.(0)",
-    "v.toFixed?.(1)",
-    "v.toUpperCase?.()",
-    "v.split?.('')",
-    "v == v?.k",
-    "v?.a == v?.b",
-    "v?.a === v?.b",
-    "v?.a < v?.b",
-    "Object.is(v?.a, 1)",
-    "v?.[0] === v?.[1]",
-    "[v] + ''",
-    "isNaN(v)",
-    "void v",
-    "(v, 1)",
-    "v?.a ? v.b : v",
-    "(() => { const k = []; for (const x in v) k.push(x); return k })()",
-    "(() => { const k = []; for (const x in v) k.push(typeof v[x]); return k })()",
-    "(() => { for (const x in v) return x; return 'none' })()",
-    "(() => { let n = 0; for (const x of v) n++; return n })()",
-    "(() => { const k = []; for (const x of v) k.push(x); return k })()",
-    "(() => { for (const x of v) if (x) return x })()",
-    "(() => { for (const [k, x] of Object.entries(v)) if (k === 'b') return x })()",
-    "(() => { let k = 0; while (k < v.length && v[k] !== 2) k++; return k })()",
-    "(() => { const i = v[Symbol.iterator](); return i.next().value })()",
-    "(() => { function* g() { yield* v } return [...g()] })()",
-    "(() => { v.a = 1; return 'set' })()",
-    "(() => { delete v.a; return 'deleted' })()",
-    "(() => { Object.defineProperty(v, 'a', {value: 1}); return 'defined' })()",
-    "(() => { switch (v) { case 5: return 'five'; case undefined: return 'none'; default: return 'other' } })()",
-    "(() => { try { return v.a.a } catch (e) { return 'caught' } })()",
-    "(() => { const s = new Set(); for (const x of Object.values(v)) s.add(x); return s.size })()",
-    "(() => { const w = new WeakMap(); w.set(v, 1); return w.has(v) })()",
-    "(() => { let r = v; for (const k of ['a', 'b', 'c']) r = r?.[k]; return r })()",
-    "(() => { let r = 0; for (let k = 0; k < 70; k++) r += typeof v?.[k] === 'undefined'; return r })()",
-    "(() => { let r = 0; for (let k = 0; k < 70; k++) r += 'x' + k in v; return r })()",
-    "Object.freeze(v)",
-    "Object.isSealed(v)",
-    "Reflect.set(v, 'a', 1)",
-    "Reflect.deleteProperty(v, 'a')",
-    "Object.setPrototypeOf(v, null)",
-    "v.__proto__ === Array.prototype",
-    "v.valueOf()",
-    "typeof v?.toJSON",
-    "new Proxy(v, {}).a",
-    "Object.keys(new Proxy(v, {}))",
-    "Object.create(v).a",
-    "'a' in Object.create(v)",
-    "JSON.stringify(Object.create(v))",
-    "(() => { const k = []; for (const x in Object.create(v)) k.push(x); return k })()",
-    "Array.prototype.map.call(v, x => typeof x)",
-    "Array.prototype.slice.call(v)",
-    "Array.prototype.includes.call(v, 1)",
-    "Math.max.apply(null, v)",
-    "Reflect.apply(Math.max, null, v)",
-    "Array.of(...v)",
-    "[...Uint8Array.from(v)]",
-    "[...new Uint8Array(v)]",
-    "Object.fromEntries(v)",
-    "[...new Map(v)].length",
-    "v.reduce((a, b) => a + b)",
-    "[...Iterator.from(v)].length",
-    "Object.entries(v).flat()",
-    "(() => { v.length = 0; return 'cut' })()",
-    "(() => { const {length} = v; return length })()",
-    "(() => { const {[0]: x = 'd', a: {b: y = 'e'} = {}} = v; return [x, y] })()",
-    "(() => { let {a, b, k} = v; return [typeof a, typeof b, typeof k] })()",
-    "(() => { class P { constructor(x) { Object.assign(this, x) } } return Object.keys(new P(v)) })()",
-    "(() => { const f = x => x && typeof x === 'object' ? Object.values(x).map(f) : typeof x; return f(v) })()",
-};
 #define WAYS (sizeof ways / sizeof *ways)
 
 /* How a function gets at the place: its inputs (@ is a link to the place, % one to its container, ^ one to the
- * document, & and * the first two as cells, ~ what a map over the place gives), and what it does to have it as v. */
+ * document, & and * the first two as cells, ~ what a map over the place gives, ! what a built-in function passes on,
+ * ? and > what a function passes on inside of a container), and what it does to have it as v. */
 typedef struct form {
     const char *inputs, *take;
     bool contained; /* only where the place has a container */
@@ -391,16 +204,32 @@ static const form forms[] = {
     {"{'c':*}", "({c}) => { const v = c.get();", true},
     {"{'v':~}", "({v}) => {", false},
     {"{'v':{'k':~}}", "({v}) => {", false},
+    {"[@]", "(v = 'd') => {", false},
+    {"[@,1]", "(...r) => { const v = r[0];", false},
+    {"[@,1]", "(...v) => {", false},
+    {"[@]", "function () { const v = arguments[0];", false},
+    {"{'v':@}", "({v = 'd', ...r}) => {", false},
+    {"{'a':@,'z':1}", "v => {", false},
+    {"{'v':@,'z':1}", "i => { const {z, ...r} = i, {v} = r;", false},
+    {"{'v':@,'z':1}", "i => { const v = JSON.parse(JSON.stringify(i)).v;", false},
+    {"{'v':@,'u':@}", "({v, u}) => { JSON.stringify(u);", false},
+    {"{'v':!}", "({v}) => {", false},
+    {"{'v':?}", "({v}) => {", false},
+    {"{'v':>}", "({v}) => {", false},
 };
 #define FORMS (sizeof forms / sizeof *forms)
 
 typedef struct node {
     stet_value inputs, module;
     char *what;
-    const place *mapped; /* it reads what the map over that place gives */
-    char *way;           /* the same for all forms and places */
+    const place *via; /* it reads what other nodes make of that place */
+    char *way;        /* the same for all forms and places */
 } node;
 typedef STET_VEC(node) node_list;
+
+static bool through(const char *inputs) {
+    return strpbrk(inputs, "~!?>") != NULL;
+}
 
 static char *fill(const char *text, const place *p) {
     stet_buf b = STET_BUF(0);
@@ -412,14 +241,30 @@ static char *fill(const char *text, const place *p) {
                             p->scope ? ",'scope':'" : "", p->scope ? p->scope : "", p->scope ? "'" : "",
                             p->space ? ",'space':'" : "", p->space ? p->space : "", p->space ? "'" : "",
                             cell ? ",'asCell':true" : "");
-        else if (*text == '~')
-            stet_buf_printf(&b, "{'$':'map_%s'}", p->doc);
-        else if (*text == '$')
-            stet_buf_str(&b, p->take);
-        else if (*text == '#')
-            stet_buf_str(&b, p->key);
+        else if (strchr("~!?>", *text))
+            stet_buf_printf(&b, "{'$':'%s_%s%s'}",
+                            *text == '~'   ? "map"
+                            : *text == '!' ? "pass"
+                                           : "give",
+                            p->doc,
+                            *text == '?'   ? "/k"
+                            : *text == '>' ? "/l/0"
+                                           : "");
         else
             stet_buf_char(&b, *text);
+    }
+    return stet_buf_take(&b, NULL);
+}
+
+static char *fill_take(const char *code, const place *p) {
+    stet_buf b = STET_BUF(0);
+    for (; *code; code++) {
+        if (*code == '$')
+            stet_buf_str(&b, p->take);
+        else if (*code == '#')
+            stet_buf_str(&b, p->key);
+        else
+            stet_buf_char(&b, *code);
     }
     return stet_buf_take(&b, NULL);
 }
@@ -437,7 +282,7 @@ static void add_functions(node_list *out) {
             for (size_t p = 0; p < PLACES; p++) {
                 if (forms[f].contained && !places[p].above)
                     continue;
-                char *take = fill(forms[f].take, &places[p]);
+                char *take = fill_take(forms[f].take, &places[p]);
                 /* One in eight fails instead of telling what it met: failures have reads, too. */
                 bool bare = (w + f + p) % 8 == 0;
                 char *code =
@@ -453,11 +298,13 @@ static void add_functions(node_list *out) {
                                   "'required':['k']}}}}]}"));
                 *stet_vec_add(out) = (node){filled(forms[f].inputs, &places[p]), module,
                                             stet_asprintf("%s on %s of %s", code, forms[f].inputs, places[p].doc),
-                                            strchr(forms[f].inputs, '~') ? &places[p] : NULL, stet_strdup(ways[w])};
+                                            through(forms[f].inputs) ? &places[p] : NULL, stet_strdup(ways[w])};
                 stet_free(take);
                 stet_free(code);
             }
 }
+
+#define SEQUENCES 100
 
 /* Several looks in one function, at the place and below it, with writes to a cell of its own between some of them: what
  * was read up to a write is recorded before it. */
@@ -466,15 +313,16 @@ static void add_sequences(node_list *out, uint64_t *random) {
     for (size_t i = 0; i < 4000; i++) {
         const place *p = &places[draw(random, PLACES)];
         const form *f = &forms[draw(random, FORMS)];
-        if ((f->contained && !p->above) || f->inputs[0] == '[')
+        if ((f->contained && !p->above) || f->inputs[0] == '[' || strstr(f->take, "i =>"))
             continue;
         stet_buf code = STET_BUF(0);
-        char *take = fill(f->take, p);
+        char *take = fill_take(f->take, p);
         stet_buf_printf(&code, "(i) => { const w = i.w, all = []; const first = %s", take);
         stet_buf_str(&code, " return v }; let v;");
         for (size_t n = 2 + draw(random, 4); n > 0; n--) {
             if (draw(random, 3) == 0)
-                stet_buf_printf(&code, " w.key('%s').set(%zu);", draw(random, 2) ? "m" : "n", n);
+                stet_buf_printf(&code, draw(random, 4) ? " w.key('%s').set(%zu);" : " w.update({%s: %zu});",
+                                draw(random, 2) ? "m" : "n", n);
             stet_buf_printf(&code,
                             " try { v = first(i); v = %s; all.push(%s) } catch (e) { all.push('E ' + e.message) }",
                             parts[draw(random, sizeof parts / sizeof *parts)], ways[draw(random, WAYS)]);
@@ -488,7 +336,7 @@ static void add_sequences(node_list *out, uint64_t *random) {
         stet_value_put(&module, "implementation", stet_value_string(stet_buf_cstr(&code)));
         *stet_vec_add(out) =
             (node){inputs, module, stet_asprintf("%s on %s of %s", stet_buf_cstr(&code), f->inputs, p->doc),
-                   strchr(f->inputs, '~') ? p : NULL, stet_asprintf("sequence %zu", i % 300)};
+                   through(f->inputs) ? p : NULL, stet_asprintf("sequence %zu", i % SEQUENCES)};
         stet_free(take);
         stet_free(cell);
         stet_buf_release(&code);
@@ -558,14 +406,14 @@ static void add_ref(const ref_row *row, const char *at, const place *p, const ch
     }
     *stet_vec_add(out) =
         (node){inputs, module, stet_asprintf("ref %s, %s = %s of %s, others %s", row->name, at, bound, p->doc, other),
-               bound[0] == '~' ? p : NULL, stet_asprintf("%s %s", row->name, at)};
+               through(bound) ? p : NULL, stet_asprintf("%s %s", row->name, at)};
 }
 
 static void add_refs(node_list *out) {
 #define ROW(name) &ref_row_##name,
     static const ref_row *const rows[] = {STET_REFS(ROW)};
 #undef ROW
-    static const char *const bound[] = {"@", "{'k':@,'z':1}", "[@,1]", "%", "~"};
+    static const char *const bound[] = {"@", "{'k':@,'z':1}", "[@,1]", "%", "~", "!", "?", "{'a':[>]}"};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         char words[256], *save = NULL;
         snprintf(words, sizeof words, "%s", rows[r]->inputs);
@@ -595,7 +443,7 @@ static void add_refs(node_list *out) {
 typedef struct place_world {
     world *w;
     stet_space *other;
-    size_t state;
+    setting now;
 } place_world;
 
 typedef struct outcome {
@@ -610,7 +458,8 @@ typedef struct test {
     node **nodes; /* of this world */
     size_t count;
     uint64_t random, seed;
-    outcome **expected; /* by state, then node; NULL: not known yet */
+    stet_map expected; /* outcomes of all nodes by relevant() */
+    STET_VEC(outcome *) outcomes;
     long steps, runs, compared, scratch, restarts;
 } test;
 
@@ -628,31 +477,89 @@ static void put(stet_tx *tx, const char *id, const char *scope, const char *json
     ok(stet_tx_put(tx, &(stet_docname){id, scope}, envelope, &err));
 }
 
-static void go(place_world *x, size_t state) {
-    const char *shape = shapes[state / VERSIONS];
-    size_t version = state % VERSIONS;
+static bool same(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Writes a place: all of its document, or the place alone. */
+static void put_place(stet_tx *tx, const place *p, const char *old, const char *shape, bool whole) {
+    stet_path path = STET_PATH_INIT;
+    if (!whole && old && shape && p->path[0]) {
+        char *list = stet_asprintf("['value',%s]", p->path);
+        stet_value keys = kit_value(list);
+        for (size_t i = 0; i < stet_value_count(keys); i++) {
+            stet_value key = stet_value_at(keys, i);
+            stet_path_push(&path, stet_value_as_string(&key, NULL));
+        }
+        ok(stet_tx_write(tx, &(stet_docname){p->doc, p->scope}, stet_path_ref(&path), kit_value(shape), &err));
+        stet_value_release(keys);
+        stet_free(list);
+        stet_path_release(&path);
+        return;
+    }
+    stet_buf b = STET_BUF(0);
+    for (const char *c = shape ? p->with : ""; *c; c++) {
+        if (*c == '@')
+            stet_buf_str(&b, shape);
+        else
+            stet_buf_char(&b, *c);
+    }
+    put(tx, p->doc, p->scope, shape ? stet_buf_cstr(&b) : p->without);
+    stet_buf_release(&b);
+}
+
+typedef enum manner { WHOLE, PLACE_ALONE, EVERYTHING, NOTHING } manner;
+
+/* Writes what differs from the setting before, or everything; NOTHING: removes all documents. */
+static void go(place_world *x, const setting *to, manner how) {
+    const char *old = shapes[x->now.shape], *shape = shapes[to->shape];
     stet_tx *tx;
     for (int far = 0; far < 2; far++) {
         ok(stet_tx_begin(far ? x->other : x->w->space, "", &tx, &err));
-        for (size_t i = 0; i < TARGETS; i++)
-            if ((strcmp(targets[i].id, "far") == 0) == far)
-                put(tx, targets[i].id, targets[i].scope, targets[i].value[version]);
+        for (size_t i = 0; i < TARGETS; i++) {
+            const char *value = how == NOTHING ? NULL : targets[i].value[to->version[i]];
+            bool differs = how >= EVERYTHING || !same(value, targets[i].value[x->now.version[i]]);
+            if ((strcmp(targets[i].id, "far") == 0) == far && differs)
+                put(tx, targets[i].id, targets[i].scope, value);
+        }
         for (size_t i = 0; i < PLACES; i++) {
             if ((places[i].space != NULL) != far)
                 continue;
-            stet_buf b = STET_BUF(0);
-            for (const char *c = shape ? places[i].with : ""; *c; c++) {
-                if (*c == '@')
-                    stet_buf_str(&b, shape);
-                else
-                    stet_buf_char(&b, *c);
-            }
-            put(tx, places[i].doc, places[i].scope, shape ? stet_buf_cstr(&b) : places[i].without);
-            stet_buf_release(&b);
+            if (how == NOTHING)
+                put(tx, places[i].doc, places[i].scope, NULL);
+            else if (how == EVERYTHING || to->shape != x->now.shape)
+                put_place(tx, &places[i], old, shape, how != PLACE_ALONE);
         }
         ok(stet_tx_commit(tx, NULL, &err));
     }
-    x->state = state;
+    x->now = *to;
+}
+
+/* Which targets can a text lead to, as they are now? */
+static void follow(const char *text, const setting *at, bool met[TARGETS]) {
+    for (const char *id = text; id && (id = strstr(id, "'id':'"));) {
+        id += 6;
+        size_t len = strcspn(id, "'");
+        for (size_t i = 0; i < TARGETS; i++) {
+            bool named = strlen(targets[i].id) == len && memcmp(targets[i].id, id, len) == 0;
+            bool chain = id[0] == 'h' && targets[i].id[0] == 'h';
+            bool made = id[0] == 'p' && len > 2 && strcmp(targets[i].id, "ts") == 0; /* what piece q makes of ts */
+            if ((named || chain || made) && !met[i]) {
+                met[i] = true;
+                follow(targets[i].value[at->version[i]], at, met);
+            }
+        }
+    }
+}
+
+/* The setting with the first version of all targets that nothing leads to. */
+static setting relevant(const setting *at) {
+    bool met[TARGETS] = {false};
+    setting out = {.shape = at->shape};
+    follow(shapes[at->shape], at, met);
+    for (size_t i = 0; i < TARGETS; i++)
+        out.version[i] = met[i] ? at->version[i] : 0;
+    return out;
 }
 
 static void open_other(place_world *x) {
@@ -678,18 +585,23 @@ static void install(place_world *x, test *t) {
         stet_value_put(&ref, "$", stet_value_string(id));
         stet_value_put(&result, id, ref);
     }
-    for (size_t i = 0; i < PLACES; i++) { /* a list whatever is there, and a child for each element */
+    for (size_t i = 0; i < PLACES; i++) { /* nodes that others may read */
         char *text = fill("{'v':@}", &places[i]);
-        char *both = stet_asprintf("[{'id':'list_%s','inputs':%s,'module':#({v}) => Array.isArray(v) ? v : []#},"
+        char *link = fill("@", &places[i]);
+        char *list = stet_asprintf("[{'id':'list_%s','inputs':%s,'module':#({v}) => Array.isArray(v) ? v : []#},"
                                    "{'id':'map_%s','inputs':{'list':{'$':'list_%s'}},"
-                                   "'module':{'type':'ref','ref':'map','pattern':%s}}]",
-                                   places[i].doc, text, places[i].doc, places[i].doc, mapped_child);
-        stet_value two = kit_value(both);
-        stet_value_push(&nodes, stet_value_retain(stet_value_at(two, 0)));
-        stet_value_push(&nodes, stet_value_retain(stet_value_at(two, 1)));
-        stet_value_release(two);
+                                   "'module':{'type':'ref','ref':'map','pattern':%s}},"
+                                   "{'id':'pass_%s','inputs':{'value':%s},'module':{'type':'ref','ref':'value'}},"
+                                   "{'id':'give_%s','inputs':%s,'module':#({v}) => ({k: v, l: [v]})#}]",
+                                   places[i].doc, text, places[i].doc, places[i].doc, mapped_child, places[i].doc, link,
+                                   places[i].doc, text);
+        stet_value four = kit_value(list);
+        for (size_t k = 0; k < 4; k++)
+            stet_value_push(&nodes, stet_value_retain(stet_value_at(four, k)));
+        stet_value_release(four);
         stet_free(text);
-        stet_free(both);
+        stet_free(link);
+        stet_free(list);
     }
     stet_value_put(&pattern, "pattern", stet_value_int(1));
     stet_value_put(&pattern, "name", stet_value_string("p"));
@@ -707,7 +619,7 @@ static void install(place_world *x, test *t) {
     kit_install(x->w, "q", PATTERN("{}", REF("made", "value", "{'value':" LINK("ts") "}"), "{'$':'made'}"));
 }
 
-static place_world new_world(test *t, size_t state) {
+static place_world new_world(test *t, const setting *at) {
     place_world x = {.w = kit_start()};
     stet_tx *tx;
     open_other(&x);
@@ -719,7 +631,7 @@ static place_world new_world(test *t, size_t state) {
         put(tx, id, NULL, i == 66 ? "5" : next);
     }
     ok(stet_tx_commit(tx, NULL, &err));
-    go(&x, state);
+    go(&x, at, EVERYTHING);
     install(&x, t);
     return x;
 }
@@ -736,7 +648,7 @@ static outcome *look(place_world *x, test *t) {
     stet_action_record *at;
     size_t count;
     int64_t next = 0;
-    bool list_failed[PLACES] = {false};
+    bool via_failed[PLACES] = {false};
     bool *inside = stet_alloc_zero(t->count * sizeof *inside);
     stet_reason *left = stet_alloc_zero(t->count * sizeof *left);
     stet_standing standing;
@@ -752,9 +664,10 @@ static outcome *look(place_world *x, test *t) {
         ok(stet_observe_list(x->w->space, 0, &f, &arena, &at, &count, &next, &err));
         for (size_t i = 0; i < count; i++) {
             const char *name = at[i].key.action;
-            for (size_t k = 0; k < PLACES && at[i].failed; k++)
-                list_failed[k] |= strncmp(name, "list_", 5) == 0 && strcmp(name + 5, places[k].doc) == 0;
-            if (strncmp(name, "list_", 5) == 0 || strncmp(name, "map_", 4) == 0)
+            const char *doc = strchr(name, '_');
+            for (size_t k = 0; doc && k < PLACES && at[i].failed; k++)
+                via_failed[k] |= strcmp(doc + 1, places[k].doc) == 0;
+            if (doc)
                 continue;
             size_t n = strtoul(name + 1, NULL, 10);
             assert_true(name[0] == 'n' && n < t->count);
@@ -779,8 +692,8 @@ static outcome *look(place_world *x, test *t) {
         stet_path_push(&path, "value");
         snprintf(id, sizeof id, "piece:p:node:n%zu", n);
         stet_status status = stet_sched_get(x->w->sched, id, NULL, stet_path_ref(&path), &v, &e);
-        const place *mapped = t->nodes[n]->mapped;
-        bool may_wait = inside[n] || other_failed || (mapped && list_failed[mapped - places]);
+        const place *via = t->nodes[n]->via;
+        bool may_wait = inside[n] || other_failed || (via && via_failed[via - places]);
         if (out[n].waits && !may_wait)
             fail_msg("L3: seed %llu: n%zu is left %s: %s", (unsigned long long)t->seed, n, stet_reason_name(left[n]),
                      t->nodes[n]->what);
@@ -806,35 +719,45 @@ static void release(test *t, outcome *o) {
     free(o);
 }
 
-static const outcome *from_scratch(test *t, size_t state) {
-    if (!t->expected[state]) {
-        place_world x = new_world(t, state);
-        kit_run(x.w, "p");
-        t->expected[state] = look(&x, t);
-        t->scratch++;
-        end_world(&x);
-    }
-    return t->expected[state];
+static const outcome *from_scratch(test *t, const setting *at) {
+    setting key = relevant(at);
+    stet_slot *known = stet_map_get(&t->expected, (const char *)&key, sizeof key);
+    if (known)
+        return t->outcomes.at[known->n];
+    place_world x = new_world(t, &key);
+    kit_run(x.w, "p");
+    *stet_vec_add(&t->outcomes) = look(&x, t);
+    stet_map_put(&t->expected, (const char *)&key, sizeof key, (stet_slot){.n = t->outcomes.len - 1});
+    t->scratch++;
+    end_world(&x);
+    return t->outcomes.at[t->outcomes.len - 1];
 }
 
 static long differences;
 
-static void compare(place_world *x, test *t, size_t from) {
-    const outcome *want = from_scratch(t, x->state);
+static const char *told(const setting *at, char out[256]) {
+    int n = snprintf(out, 256, "%.200s (", shapes[at->shape] ? shapes[at->shape] : "nothing");
+    for (size_t i = 0; i < TARGETS; i++)
+        n += snprintf(out + n, 256 - (size_t)n, "%d", at->version[i]);
+    snprintf(out + n, 256 - (size_t)n, ")");
+    return out;
+}
+
+static void compare(place_world *x, test *t, const setting *from) {
+    const outcome *want = from_scratch(t, &x->now);
     outcome *found = look(x, t);
     for (size_t n = 0; n < t->count; n++) {
+        char before[256], after[256];
         if (want[n].waits && found[n].waits)
             continue;
         if (want[n].waits == found[n].waits && want[n].failed == found[n].failed &&
             stet_hash_equal(want[n].error, found[n].error) && strcmp(want[n].output, found[n].output) == 0)
             continue;
-        print_error("L%d: seed %llu\n  %s\n  from %.200s (%zu) to %.200s (%zu)\n  expected%s %s\n  found   %s %s\n",
+        print_error("L%d: seed %llu\n  %s\n  from %s to %s\n  expected%s %s\n  found   %s %s\n",
                     want[n].waits != found[n].waits     ? 4
                     : want[n].failed != found[n].failed ? 1
                                                         : 2,
-                    (unsigned long long)t->seed, t->nodes[n]->what,
-                    shapes[from / VERSIONS] ? shapes[from / VERSIONS] : "nothing", from % VERSIONS,
-                    shapes[x->state / VERSIONS] ? shapes[x->state / VERSIONS] : "nothing", x->state % VERSIONS,
+                    (unsigned long long)t->seed, t->nodes[n]->what, told(from, before), told(&x->now, after),
                     want[n].waits ? " (waits)" : "", want[n].output, found[n].waits ? " (waits)" : "", found[n].output);
         if (++differences > 20)
             fail_msg("more than 20 differences");
@@ -843,9 +766,20 @@ static void compare(place_world *x, test *t, size_t from) {
     release(t, found);
 }
 
-static void step(place_world *x, test *t, size_t to) {
-    size_t from = x->state;
-    go(x, to);
+static void step(place_world *x, test *t, const setting *to) {
+    setting from = x->now;
+    size_t kind = below(t, 12);
+    if (kind < 2) { /* by way of others; nothing runs in between */
+        setting other = *to;
+        if (kind == 0)
+            other.shape = (unsigned char)below(t, SHAPES);
+        for (size_t i = 0; i < TARGETS; i++)
+            other.version[i] = (unsigned char)below(t, VERSIONS);
+        go(x, &other, WHOLE);
+    } else if (kind == 2) { /* all documents are removed and made again */
+        go(x, to, NOTHING);
+    }
+    go(x, to, kind == 2 ? EVERYTHING : (manner)below(t, 3));
     if (below(t, 16) == 0) {
         t->restarts++;
         stet_space_close(x->other);
@@ -855,34 +789,111 @@ static void step(place_world *x, test *t, size_t to) {
     kit_run(x->w, "p");
     t->runs += (long)x->w->report.runs;
     t->steps++;
-    compare(x, t, from);
+    compare(x, t, &from);
     if (below(t, 64) == 0)
         kit_recorded(x->w);
 }
 
-/* All steps between these states, in both directions. */
-static void walk(test *t, const size_t *states, size_t count) {
-    t->expected = stet_alloc_zero(STATES * sizeof *t->expected);
-    place_world x = new_world(t, states[0]);
-    kit_run(x.w, "p");
-    compare(&x, t, states[0]);
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = i; j < count; j++) {
-            if (x.state != states[i])
-                step(&x, t, states[i]);
-            if (j != i)
-                step(&x, t, states[j]);
+static setting uniform(size_t shape, size_t version) {
+    setting out = {.shape = (unsigned char)shape};
+    memset(out.version, (int)version, TARGETS);
+    return out;
+}
+
+/* Changes of one target that the setting leads to: one that is drawn, or all of them, forth and back. */
+static void change_targets(place_world *x, test *t, bool all) {
+    setting base = x->now;
+    bool met[TARGETS] = {false};
+    size_t count = 0;
+    follow(shapes[base.shape], &base, met);
+    for (size_t i = 0; i < TARGETS; i++)
+        count += met[i];
+    size_t chosen = count && !all ? below(t, count) : 0;
+    for (size_t i = 0; i < TARGETS; i++) {
+        if (!met[i])
+            continue;
+        bool taken = all || chosen == 0;
+        chosen--;
+        size_t only = below(t, VERSIONS);
+        for (size_t v = 0; v < VERSIONS && taken; v++) {
+            setting next = base;
+            next.version[i] = (unsigned char)v;
+            if (v == base.version[i] || (!all && v != only && v + 1 < VERSIONS))
+                continue;
+            step(x, t, &next);
+            if (!all)
+                return;
+            step(x, t, &base);
         }
+    }
+}
+
+static void shuffle(test *t, size_t *order, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        size_t j = below(t, i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+}
+
+/* `order` has all shapes, and `shape_count` of them are met. */
+static void walk(test *t, bool all, const size_t *order, size_t shape_count) {
+    setting first = uniform(order[0], below(t, VERSIONS));
+    place_world x = new_world(t, &first);
+    kit_run(x.w, "p");
+    compare(&x, t, &first);
+    for (size_t i = 0; i < shape_count; i++) {
+        setting next = uniform(order[i], below(t, VERSIONS));
+        if (!all) {
+            if (i > 0)
+                step(&x, t, &next);
+            change_targets(&x, t, false);
+            continue;
+        }
+        for (size_t v = 0; v < VERSIONS; v++) {
+            next = uniform(order[i], v);
+            step(&x, t, &next);
+            change_targets(&x, t, true);
+        }
+        for (size_t j = i + 1; j < SHAPES; j++) { /* all pairs, both directions */
+            setting other = uniform(order[j], below(t, VERSIONS));
+            step(&x, t, &other);
+            next = uniform(order[i], below(t, VERSIONS));
+            step(&x, t, &next);
+        }
+    }
     end_world(&x);
-    for (size_t s = 0; s < STATES; s++)
-        release(t, t->expected[s]);
-    free(t->expected);
+    for (size_t i = 0; i < t->outcomes.len; i++)
+        release(t, t->outcomes.at[i]);
+    stet_vec_clear(&t->outcomes);
+    stet_map_release(&t->expected);
+    t->expected = (stet_map){0};
+}
+
+/* The first `times` of each way, in the order that was drawn. */
+static size_t choose(node **order, size_t count, uint64_t times) {
+    const char *only = getenv("STET_TEST_WAY");
+    stet_map met = {0};
+    size_t taken = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *way = order[i]->way;
+        stet_slot *seen = stet_map_get(&met, way, strlen(way));
+        if (only && !strstr(order[i]->what, only))
+            continue;
+        if (!seen)
+            stet_map_put(&met, way, strlen(way), (stet_slot){.n = 1});
+        else if (++seen->n > times)
+            continue;
+        order[taken++] = order[i];
+    }
+    stet_map_release(&met);
+    return taken;
 }
 
 static void every_look_at_every_shape(void **state) {
     (void)state;
     bool all = getenv("STET_TEST_LONG") != NULL, few = getenv("STET_TEST_SHORT") != NULL;
-    const char *seed = getenv("STET_TEST_SEED");
+    const char *seed = getenv("STET_TEST_SEED"), *bound = getenv("STET_TEST_GROUPS");
     test t = {.seed = seed ? strtoull(seed, NULL, 10) : 1};
     t.random = t.seed * 88172645463325252u + 1;
     add_functions(&t.all);
@@ -894,36 +905,28 @@ static void every_look_at_every_shape(void **state) {
         order[i] = order[j];
         order[j] = &t.all.at[i];
     }
-    size_t taken = t.all.len, group = 250;
-    if (all) {
-        stet_map met = {0};
-        taken = 0;
-        for (size_t i = 0; i < t.all.len; i++) {
-            stet_slot *times = stet_map_get(&met, order[i]->way, strlen(order[i]->way));
-            if (!times)
-                stet_map_put(&met, order[i]->way, strlen(order[i]->way), (stet_slot){.n = 1});
-            else if (++times->n > 2)
-                continue;
-            order[taken++] = order[i];
-        }
-        stet_map_release(&met);
-    } else if (taken > group * (few ? 2 : 24)) {
-        taken = group * (few ? 2 : 24);
-    }
-    for (size_t from = 0; from < taken; from += group) {
-        size_t states[STATES];
-        for (size_t i = 0; i < STATES; i++) {
-            size_t j = below(&t, i + 1);
-            states[i] = states[j];
-            states[j] = i;
-        }
+    size_t taken = choose(order, t.all.len, all ? 2 : 1), group = 250;
+    size_t groups = bound ? strtoul(bound, NULL, 10) : few ? 1 : SIZE_MAX;
+    size_t shapes_in_order[SHAPES], at = SHAPES,
+                                    met = all || getenv("STET_TEST_SHAPES") ? SHAPES
+                                          : few                             ? SHAPES / 8
+                                                                            : (SHAPES + 2) / 3;
+    for (size_t from = 0; from < taken && groups-- > 0; from += group) {
         t.nodes = order + from;
         t.count = taken - from < group ? taken - from : group;
-        walk(&t, states, all ? STATES : 6);
+        if (at >= SHAPES) { /* each shape is met before one of them is met again */
+            shuffle(&t, shapes_in_order, SHAPES);
+            at = 0;
+        }
+        walk(&t, all, shapes_in_order + at, SHAPES - at < met ? SHAPES - at : met);
+        at += met;
+        if (all)
+            print_message("# %zu looks of %zu: %ld steps\n", from + t.count, taken, t.steps);
     }
     print_message(
-        "# %zu of %zu looks: %ld steps with %ld runs and %ld restarts, %ld outcomes compared with %ld projects\n",
-        taken, t.all.len, t.steps, t.runs, t.restarts, t.compared, t.scratch);
+        "# %zu of %zu looks at %zu shapes: %ld steps with %ld runs and %ld restarts, %ld outcomes compared with"
+        " %ld projects\n",
+        taken, t.all.len, SHAPES, t.steps, t.runs, t.restarts, t.compared, t.scratch);
     assert_int_equal(differences, 0);
     for (size_t i = 0; i < t.all.len; i++) {
         stet_value_release(t.all.at[i].inputs);
@@ -932,6 +935,7 @@ static void every_look_at_every_shape(void **state) {
         stet_free(t.all.at[i].way);
     }
     stet_vec_release(&t.all);
+    stet_vec_release(&t.outcomes);
     free(order);
 }
 

@@ -297,6 +297,9 @@ def settled(project, at, piece, out, how):
             got = project.cli("get", f"piece:{piece}:node:{node}", *where(*at))["value"]
             if state != "stands" or got != fate:
                 raise Failed(f"{name} is {got}, told as {rows[node]}; a new project gives {fate}")
+    failed = sum(r["state"] == "failed" for r in rows.values())
+    if out["failed"] < failed:
+        raise Failed(f"{how} of {piece} in {at[0]}@{at[1]} says that {out['failed']} failed, {failed} are in that state: {out}")
     bad = any(isinstance(m.fate(at, piece, n), str) for n in m.pieces[piece][1])
     if bad != (out["failed"] > 0):
         raise Failed(f"{how} of {piece} in {at[0]}@{at[1]} says that {out['failed']} failed: {out}")
@@ -335,6 +338,17 @@ def look():
                 n = [r["state"] for r in rows.values()].count(state)  # each counts once
                 if status[piece][state] != n:
                     raise Failed(f"status of {piece} in {space}@{branch}: {status[piece]}, actions {rows}")
+            if rng.random() < 0.2:
+                state = rng.choice(["stands", "dirty", "stale", "unknown", "failed"])
+                listed = stet.look("action list", piece, **at, state=state)["actions"]
+                if sorted(r["action"] for r in listed) != sorted(n for n, r in rows.items() if r["state"] == state):
+                    raise Failed(f"action list --state {state} of {piece} in {space}@{branch}: {listed}, all of them {rows}")
+                table = subprocess.run([STET, "status", piece, *where(space, branch)], cwd=root, capture_output=True, text=True).stdout.splitlines()[:2]
+                if [*map(str.lower, table[0].split()[1:])] != ["stands", "dirty", "stale", "unknown", "failed"] or \
+                        table[1].split() != [piece, *(str(status[piece][s]) for s in ["stands", "dirty", "stale", "unknown", "failed"])]:
+                    raise Failed(f"the table of status {piece} in {space}@{branch}: {table}; as data {status[piece]}")
+            if {n for n, r in rows.items() if r["failed"]} != set(status[piece].get("failures", {})):
+                raise Failed(f"status of {piece} in {space}@{branch} has the failures {status[piece].get('failures')}, actions {rows}")
             for node, row in rows.items():
                 looked += 1
                 told[space, branch, piece, node] = row["state"]

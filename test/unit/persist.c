@@ -915,15 +915,54 @@ static void checks(void **state) {
     assert_int_equal(f.count, 5); /* and the renamed one is missing under its name */
     assert_int_equal(f.repaired, 0);
     f = check(&x, true);
-    assert_int_equal(f.count, 5); /* of which one remains: the damaged object is missing now */
-    assert_int_equal(f.repaired, 4);
-    f = check(&x, true);
-    assert_int_equal(f.count, 1);
+    assert_int_equal(f.count, 5); /* the damaged object is missing now, so that its entry goes */
+    assert_int_equal(f.repaired, 5);
+    assert_int_equal(check(&x, false).count, 0);
     assert_string_equal(get(&x, "b", M1, 0), "v0");
     assert_string_equal(get(&x, "b", M2, 0), "v3");
-    OK(put(&x, "b", M1, T0 + 1, "v1")); /* the same put heals it */
+    OK(put(&x, "b", M1, T0 + 1, "v1")); /* the same put brings it back */
+    assert_string_equal(get(&x, "b", M1, 0), "v1");
     assert_int_equal(check(&x, false).count, 0);
     stet_persist_close(x.p);
+}
+
+/* Parts of the directory, or all of it, are removed: what is lost is said, and one repair is enough. */
+static void removed(void **state) {
+    (void)state;
+    static const struct {
+        const char *what;
+        int found; /* -1: the objects that are named, whatever their number */
+        bool keeps;
+    } parts[] = {{"%s/entry_snapshots", 1, true}, {"%s/objects", -1, false}, {"%s", 1, false}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        place x = start();
+        OK(put(&x, "b", M1, T0, "v0"));
+        OK(put(&x, "c", M2, T0, "v1"));
+        clean(&x, (stet_persist_cleanup){.strategy = stet_persist_strategy_none});
+        stet_persist_key pinned = key_of("c", M2, T0);
+        OK(stet_persist_mark(x.p, &pinned, NULL, true, &err));
+        stet_persist_close(x.p);
+        char *dir = stet_asprintf(parts[i].what, x.dir);
+        OK(stet_file_remove_tree(dir, &err));
+        stet_free(dir);
+        stet_persist_options o = {.dir = x.dir, .local_dir = x.local, .machine_id = "m1"};
+        OK(stet_persist_open(&o, &x.p, &err));
+        found f = check(&x, false);
+        assert_int_equal(f.count, parts[i].found < 0 ? 2 : parts[i].found);
+        assert_int_equal(check(&x, false).count, f.count); /* until it is repaired */
+        f = check(&x, true);
+        assert_int_equal(f.repaired, f.count);
+        assert_int_equal(check(&x, false).count, 0);
+        reopen(&x);
+        assert_int_equal(check(&x, false).count, 0);
+        if (parts[i].keeps)
+            assert_string_equal(get(&x, "b", M1, 0), "v0");
+        OK(put(&x, "b", M1, T0 + 1, "v2"));
+        assert_string_equal(get(&x, "b", M1, 0), "v2");
+        clean(&x, (stet_persist_cleanup){.strategy = stet_persist_strategy_none});
+        assert_int_equal(check(&x, false).count, 0);
+        stet_persist_close(x.p);
+    }
 }
 
 static void reads_only(void **state) {
@@ -1210,38 +1249,17 @@ static void settles_clashes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(same_and_clash),
-        cmocka_unit_test(bad_arguments),
-        cmocka_unit_test(several_contents),
-        cmocka_unit_test(trivial_ids),
-        cmocka_unit_test(qualified),
-        cmocka_unit_test(falls_back),
-        cmocka_unit_test(merge),
-        cmocka_unit_test(default_strategy),
-        cmocka_unit_test(size_strategy),
-        cmocka_unit_test(pins),
-        cmocka_unit_test(contents_go_and_return),
-        cmocka_unit_test(orphans),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(cap),
-        cmocka_unit_test(triggers),
-        cmocka_unit_test(machines),
-        cmocka_unit_test(large_and_compressed),
-        cmocka_unit_test(beyond_four_gib),
-        cmocka_unit_test(stats),
-        cmocka_unit_test(uses_are_made_short),
-        cmocka_unit_test(checks),
-        cmocka_unit_test(reads_only),
-        cmocka_unit_test(symlinks),
-        cmocka_unit_test(odd_files),
-        cmocka_unit_test(configuration),
-        cmocka_unit_test(cleared_away),
-        cmocka_unit_test(not_ours),
-        cmocka_unit_test(newer_log),
-        cmocka_unit_test(other_case),
-        cmocka_unit_test(jumping_clock),
-        cmocka_unit_test(settles_clashes),
+        cmocka_unit_test(round_trip),       cmocka_unit_test(same_and_clash), cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(several_contents), cmocka_unit_test(trivial_ids),    cmocka_unit_test(qualified),
+        cmocka_unit_test(falls_back),       cmocka_unit_test(merge),          cmocka_unit_test(default_strategy),
+        cmocka_unit_test(size_strategy),    cmocka_unit_test(pins),           cmocka_unit_test(contents_go_and_return),
+        cmocka_unit_test(orphans),          cmocka_unit_test(refusals),       cmocka_unit_test(cap),
+        cmocka_unit_test(triggers),         cmocka_unit_test(machines),       cmocka_unit_test(large_and_compressed),
+        cmocka_unit_test(beyond_four_gib),  cmocka_unit_test(stats),          cmocka_unit_test(uses_are_made_short),
+        cmocka_unit_test(checks),           cmocka_unit_test(removed),        cmocka_unit_test(reads_only),
+        cmocka_unit_test(symlinks),         cmocka_unit_test(odd_files),      cmocka_unit_test(configuration),
+        cmocka_unit_test(cleared_away),     cmocka_unit_test(not_ours),       cmocka_unit_test(newer_log),
+        cmocka_unit_test(other_case),       cmocka_unit_test(jumping_clock),  cmocka_unit_test(settles_clashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
