@@ -171,6 +171,9 @@ static bool is_outdated(driver *d, int64_t branch, int64_t action) {
     return !d->standing_known || stet_standing_of(&d->standing, action) != STET_STATE_STANDS;
 }
 
+/* Each costs a walk over all nodes. Beyond these a new file counts as a source: at worst something runs once more. */
+#define MAX_ASKED 100
+
 bool drive_is_pending(void *ctx, const char *path) {
     driver *d = ctx;
     int64_t branch;
@@ -188,7 +191,7 @@ bool drive_is_pending(void *ctx, const char *path) {
             end--;
         end -= end > 0;
     }
-    return pending || (!written && may_come(d, path));
+    return pending || (!written && d->asked++ < MAX_ASKED && may_come(d, path));
 }
 
 /* What is outdated changes with each look. */
@@ -196,6 +199,7 @@ static void forget_standing(driver *d) {
     if (d->standing_known)
         stet_standing_release(&d->standing);
     d->standing_known = false;
+    d->asked = 0;
 }
 
 /* Brings the documents of files up to date: asks a process that watches them, or else looks at all of them. */

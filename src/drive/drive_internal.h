@@ -40,6 +40,7 @@ typedef struct driver {
     stet_map failed;        /* "PIECE/NODE" of actions that failed at some time */
     stet_standing standing; /* for drive_is_pending, in one look at files */
     bool standing_known;
+    size_t asked; /* how often graphs were searched for it, in one look at files */
 } driver;
 
 /* In drive_run.c: the files of the run, created with the first action that is worth a line in them or at the end, and
