@@ -165,6 +165,43 @@ static stet_status judge_all_left(driver *d, stet_error *err) {
     return status;
 }
 
+static bool is_outdated(driver *d, int64_t branch, int64_t action) {
+    if (!d->standing_known)
+        d->standing_known = stet_standing_load(d->space, branch, &d->standing, NULL) == STET_OK;
+    return !d->standing_known || stet_standing_of(&d->standing, action) != STET_STATE_STANDS;
+}
+
+/* Each costs a walk over all nodes. Beyond these a new file counts as a source: at worst something runs once more. */
+#define MAX_ASKED 100
+
+bool drive_is_pending(void *ctx, const char *path) {
+    driver *d = ctx;
+    int64_t branch;
+    bool pending = stet_space_branch(d->space, stet_files_branch(d->files), &branch, NULL) != STET_OK, written = false;
+    for (size_t end = strlen(path); end > 0 && !pending;) { /* itself, or a directory that it is in */
+        stet_numbers found = {0};
+        char *part = stet_strndup(path, end);
+        if (stet_files_writers(d->files, part, &found, NULL) == STET_OK)
+            for (size_t i = 0; i < found.len && !pending; i++)
+                pending = is_outdated(d, branch, found.at[i]);
+        written |= found.len > 0;
+        stet_numbers_release(&found);
+        stet_free(part);
+        while (end > 0 && path[end - 1] != '/')
+            end--;
+        end -= end > 0;
+    }
+    return pending || (!written && d->asked++ < MAX_ASKED && may_come(d, path));
+}
+
+/* What is outdated changes with each look. */
+static void forget_standing(driver *d) {
+    if (d->standing_known)
+        stet_standing_release(&d->standing);
+    d->standing_known = false;
+    d->asked = 0;
+}
+
 /* Brings the documents of files up to date: asks a process that watches them, or else looks at all of them. */
 stet_status drive_bring_files_up(driver *d, stet_error *err) {
     stet_files_report r;
@@ -181,6 +218,7 @@ stet_status drive_bring_files_up(driver *d, stet_error *err) {
     if (status != STET_OK || d->spec->no_scan)
         return status;
     status = stet_files_refresh(d->files, &r, err);
+    forget_standing(d);
     if (status == STET_OK)
         status = stet_files_settle(d->files, err);
     if (status == STET_OK)
@@ -203,6 +241,7 @@ stet_status drive_on_rested(void *ctx, stet_error *err) {
     stet_files_nodes_changed(d->files);
     if (status == STET_OK)
         status = stet_files_rematch(d->files, err);
+    forget_standing(d);
     return status == STET_OK ? judge_tolerated(d, err) : status;
 }
 
@@ -263,6 +302,7 @@ static stet_status await_news(driver *d, bool *news, stet_error *err) {
     if (status == STET_OK && by_hand) {
         stet_files_report r;
         status = stet_files_scan(d->files, &r, err);
+        forget_standing(d);
         stet_value_release(r.list);
     } else if (status == STET_OK && *news) {
         status = stet_files_catch_up(d->files, err);

@@ -7,6 +7,7 @@
 #include "drive/drive.h"
 #include "drive/estimate.h"
 #include "drive/lookout.h"
+#include "scheduler/standing.h"
 
 typedef struct driver {
     stet_project *project;
@@ -36,7 +37,10 @@ typedef struct driver {
     int64_t shown_us;                /* when progress was last reported */
     STET_VEC(stet_sched_cell) parts; /* the demanded cells, if not the whole piece is wanted; in `arena` */
     stet_arena arena;
-    stet_map failed; /* "PIECE/NODE" of actions that failed at some time */
+    stet_map failed;        /* "PIECE/NODE" of actions that failed at some time */
+    stet_standing standing; /* for drive_is_pending, in one look at files */
+    bool standing_known;
+    size_t asked; /* how often graphs were searched for it, in one look at files */
 } driver;
 
 /* In drive_run.c: the files of the run, created with the first action that is worth a line in them or at the end, and
@@ -47,6 +51,8 @@ bool drive_is_cancelled(void *ctx);
 /* In drive.c: callbacks of the scheduler, too. */
 STET_CHECKED stet_status drive_files_of(void *ctx, stet_space *space, void **files, stet_error *err);
 STET_CHECKED stet_status drive_on_rested(void *ctx, stet_error *err);
+/* For the files of the drive (stet_files_set_pending). */
+bool drive_is_pending(void *ctx, const char *path);
 bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path);
 STET_CHECKED stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *run, const char *id,
                                            stet_error *err);

@@ -17,6 +17,8 @@ stet_status drive_open(driver *d, unsigned flags, stet_sched_opts *opts, stet_er
         status = stet_files_set_branch(d->files, spec->branch, err);
     if (status == STET_OK)
         status = stet_space_branch(d->space, spec->branch ? spec->branch : "", &d->branch, err);
+    if (status == STET_OK)
+        stet_files_set_pending(d->files, drive_is_pending, d);
     opts->files = d->files;
     return status == STET_OK ? stet_sched_open(d->project, d->space, spec->branch, opts, &d->sched, err) : status;
 }

@@ -8,6 +8,7 @@
 #include "files/glob.h"
 #include "files/internal.h"
 #include "files/path.h"
+#include "os/clock.h"
 
 #define DIR_OF_SPACE "local/files/%s"
 
@@ -73,6 +74,7 @@ stet_status stet_files_open(stet_project *p, stet_space *s, stet_files **out, st
     f->fresh = stet_value_null();
     f->root = stet_strdup(stet_project_root(p));
     f->dir = stet_project_path(p, dir);
+    f->commands_path = stet_project_path(p, STET_FILES_COMMANDS_LOCK);
     stet_free(dir);
     f->root_fd = stet_sys_open(f->root, O_RDONLY | O_DIRECTORY, 0);
     if (f->root_fd < 0) {
@@ -123,6 +125,8 @@ void stet_files_close(stet_files *f) {
     stet_value_release(f->fresh);
     stet_map_release(&f->told);
     stet_names_release(&f->dead);
+    stet_lock_close(f->commands);
+    stet_free(f->commands_path);
     stet_free(f->unsettled);
     stet_free(f->branch_name);
     stet_free(f->root);
@@ -144,6 +148,56 @@ const char *stet_files_branch(const stet_files *f) {
 
 int stet_files_root(const stet_files *f) {
     return f->root_fd;
+}
+
+void stet_files_set_pending(stet_files *f, bool (*pending)(void *ctx, const char *path), void *ctx) {
+    f->pending = pending;
+    f->pending_ctx = ctx;
+}
+
+stet_status stet_files_commands(stet_files *f, stet_lock **out, stet_error *err) {
+    stet_status status = STET_OK;
+    if (!f->commands) {
+        char *dir = stet_file_dirname(f->commands_path);
+        status = stet_file_mkdirs(dir, 0755, err);
+        if (status == STET_OK)
+            status = stet_lock_open(f->commands_path, STET_LOCK_PLAIN, &f->commands, err);
+        stet_free(dir);
+    }
+    *out = status == STET_OK ? f->commands : NULL;
+    return status;
+}
+
+#define SCAN_MS 60000
+
+stet_status stet_files_take_commands(stet_lock *lock, stet_error *err) {
+    for (int ms = 0; ms < SCAN_MS; ms++) {
+        stet_status status = stet_lock_take(lock, STET_LOCK_EXCLUSIVE, 0, NULL);
+        if (status != STET_BUSY)
+            return status == STET_OK ? status : stet_lock_take(lock, STET_LOCK_EXCLUSIVE, 0, err);
+        if (stet_lock_take(lock, STET_LOCK_SHARED, 0, NULL) != STET_OK)
+            break;
+        stet_lock_drop(lock);
+        stet_clock_sleep_ms(1);
+    }
+    return stet_lock_take(lock, STET_LOCK_EXCLUSIVE, 0, err);
+}
+
+void stet_files_look_begin(stet_files *f, bool *begun) {
+    stet_lock *lock;
+    *begun = false;
+    if (f->busy || stet_files_commands(f, &lock, NULL) != STET_OK || stet_lock_held(lock))
+        return; /* what can't be locked is looked at as it is: at worst something runs once more */
+    *begun = true;
+    f->busy = stet_lock_take(lock, STET_LOCK_SHARED, 0, NULL) == STET_BUSY;
+}
+
+void stet_files_look_end(stet_files *f, bool begun) {
+    if (!begun)
+        return;
+    if (!f->busy)
+        stet_lock_drop(f->commands);
+    f->busy = false;
 }
 
 stet_status stet_files_follow(stet_files *f, const char *id, stet_error *err) {
@@ -251,7 +305,7 @@ void stet_files_note(stet_files *f, const char *path, const stet_look *look) {
 }
 
 stet_status stet_files_claim(stet_files *f, const char *path, stet_error *err) {
-    stet_files_batch b = {.f = f};
+    stet_files_batch b = {.f = f, .since = STET_FILES_TRUST};
     stet_look now;
     stet_status status = stet_files_ready(f, err);
     if (status == STET_OK)
@@ -270,7 +324,7 @@ stet_status stet_files_claim(stet_files *f, const char *path, stet_error *err) {
 
 stet_status stet_files_update(stet_files *f, const char *const *paths, const stet_look *looks, size_t count,
                               stet_error *err) {
-    stet_files_batch b = {.f = f};
+    stet_files_batch b = {.f = f, .since = STET_FILES_TRUST};
     stet_status status = stet_files_ready(f, err);
     for (size_t i = 0; i < count && status == STET_OK; i++) {
         stet_files_entry *e = entry_of(f, paths[i], true);

@@ -29,6 +29,13 @@
  *   F2. up to sequence `seq` of the index each entry agrees with its document; documents that changed after it are
  *       compared.
  *
+ *   F3. a scan writes a document only if nobody has changed it since before the file was looked at. A command that
+ *       ends meanwhile has written both: what the scan saw is older than what the document says now, and the file is
+ *       looked at again.
+ *   F4. no command runs while a scan looks at files; or another process runs some, and the scan leaves alone what an
+ *       outdated action writes or may write: files that are missing or half written now, and have documents when that
+ *       action has run.
+ *
  * Documents are committed before the index is written: a crash between them costs a second look and loses nothing.
  *
  * Commands that write files write their documents themselves, with the result. They report the looks they took with
@@ -40,10 +47,12 @@
 #define STET_FILES_FILES_H
 
 #include "files/look.h"
-#include "memory/space.h"
+#include "memory/observe.h"
 #include "os/file.h"
+#include "os/lock.h"
 
-/* Held by the drive that runs commands: files change then, and that drive writes their documents. */
+/* Held by the drive that runs commands: files change then, and that drive writes their documents. Shared: by whoever
+ * looks at files and wants them to hold still (F4). */
 #define STET_FILES_COMMANDS_LOCK "local/exec/lock"
 
 typedef struct stet_files stet_files;
@@ -59,6 +68,13 @@ int stet_files_root(const stet_files *f);           /* descriptor of the project
  * copies them to another one, from now on and, for everything followed, with each scan. Call it before anything else.
  */
 STET_CHECKED stet_status stet_files_set_branch(stet_files *f, const char *branch, stet_error *err);
+
+/* For F4: is an action that writes this file, or may write it, outdated? Not set: none is. */
+void stet_files_set_pending(stet_files *f, bool (*pending)(void *ctx, const char *path), void *ctx);
+/* The lock under which this process runs commands; it belongs to the handle. */
+STET_CHECKED stet_status stet_files_commands(stet_files *f, stet_lock **out, stet_error *err);
+/* Takes such a lock (STET_FILES_COMMANDS_LOCK) exclusively, after scans that are under way. STET_BUSY: commands run. */
+STET_CHECKED stet_status stet_files_take_commands(stet_lock *lock, stet_error *err);
 
 /* Follows a document. The next scan looks at it. STET_INVALID: not the id of a file, pattern or variable. */
 STET_CHECKED stet_status stet_files_follow(stet_files *f, const char *id, stet_error *err);
@@ -106,6 +122,8 @@ bool stet_files_is_overruled(stet_files *f, const char *name, stet_value said);
 /* Is the file, or a directory that contains it, written by an action of this piece (its document) whose name has this
  * prefix, according to the record? */
 bool stet_files_is_written_by(stet_files *f, const char *path, const stet_docname *piece, const char *prefix);
+/* The numbers of all actions that write it, or may write it, according to the record. */
+STET_CHECKED stet_status stet_files_writers(stet_files *f, const char *path, stet_numbers *out, stet_error *err);
 /* Does an action other than this one ("PIECE/NODE") write it? True when unsure. */
 bool stet_files_is_written_by_other(stet_files *f, const char *path, const char *name);
 /* Is the file, or a directory that contains it, still as a command wrote it, as far as is known? */

@@ -30,7 +30,13 @@ struct stet_files {
     stet_error broken; /* the index can't be read at all: reported by the next call that needs it */
     stet_value fresh;  /* the answer of a live watch (watch.h), or null */
     char *unsettled;   /* the note of this process (files.h), or NULL */
-    stet_names dead;   /* notes of processes that died */
+    /* F4 */
+    char *commands_path;
+    stet_lock *commands; /* NULL until it is needed */
+    bool (*pending)(void *ctx, const char *path);
+    void *pending_ctx;
+    bool busy;       /* another process runs commands, in the look that is under way */
+    stet_names dead; /* notes of processes that died */
 };
 
 /* Reads the index, or rebuilds it from the documents, on first use. */
@@ -53,7 +59,11 @@ typedef struct stet_files_batch {
     stet_tx *tx;
     STET_VEC(const char *) put; /* keys of the documents in `tx` */
     stet_files_report *report;  /* or NULL */
+    /* F3: looks were taken when documents were those of this sequence, or later; STET_FILES_TRUST: not compared. */
+    int64_t since;
+    bool raced; /* F3 did not hold for some: they are in doubt */
 } stet_files_batch;
+#define STET_FILES_TRUST INT64_MAX
 /* Ends all batches: commits, or rolls back if `status` is not STET_OK. */
 STET_CHECKED stet_status stet_files_batch_end(stet_files_batch *b, stet_status status, stet_error *err);
 /* Writes the document of an entry so that it agrees with `now`, if it does not already. */
@@ -66,6 +76,10 @@ STET_CHECKED stet_status stet_files_put_made(stet_files_batch *b, stet_files_ent
 void stet_files_doubt(stet_files *f, stet_files_entry *e);
 /* It has become a command's output, or is no longer one: patterns that match it are in doubt. */
 void stet_files_made_or_not(stet_files *f, const stet_files_entry *e);
+
+/* F4: a look at files begins and ends. They may be nested: *begun says whether this one took the lock. */
+void stet_files_look_begin(stet_files *f, bool *begun);
+void stet_files_look_end(stet_files *f, bool begun);
 
 /* Expands the pattern at this index, follows what it matches, and brings its document up to date. */
 STET_CHECKED stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_visit visit, void *ctx,

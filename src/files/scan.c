@@ -87,8 +87,15 @@ stet_status stet_files_reconcile(stet_files *f, stet_error *err) {
 static stet_status flush(stet_files_batch *b, stet_status status, stet_error *err) {
     stet_commit_result result;
     stet_files_index *x = &b->f->index;
+    bool raced = false;
     if (b->tx && status == STET_OK) {
-        status = stet_tx_commit(b->tx, &result, err);
+        stet_error mine = STET_ERROR_INIT;
+        status = stet_tx_commit(b->tx, &result, &mine);
+        raced = status == STET_CONFLICT && b->since != STET_FILES_TRUST;
+        if (raced)
+            stet_error_clear(&mine);
+        else
+            stet_error_move(err, &mine);
         /* Nobody else in between: nothing to compare next time. */
         if (status == STET_OK && result.changed && result.seq == x->seq + 1)
             x->seq = result.seq;
@@ -104,7 +111,8 @@ static stet_status flush(stet_files_batch *b, stet_status status, stet_error *er
             stet_files_doubt(b->f, e);
     }
     stet_vec_clear(&b->put);
-    return status;
+    b->raced |= raced;
+    return raced ? STET_OK : status;
 }
 
 stet_status stet_files_batch_end(stet_files_batch *b, stet_status status, stet_error *err) {
@@ -113,11 +121,32 @@ stet_status stet_files_batch_end(stet_files_batch *b, stet_status status, stet_e
     return status;
 }
 
-/* Puts (or, with null, drops) a document. Consumes `value`. */
-static stet_status batch_put(stet_files_batch *b, const stet_files_entry *e, const char *id, stet_value value,
+/* F3, up to now; and reads the document, so that the commit finds out about the rest. */
+static stet_status is_behind(stet_files_batch *b, const stet_docname *name, bool *behind, stet_error *err) {
+    int64_t doc = 0, seq = 0;
+    stet_value seen;
+    stet_error none = STET_ERROR_INIT;
+    stet_status status = stet_tx_read(b->tx, NULL, name, STET_PATH_ROOT, STET_RECURSIVE, &seen, &none);
+    if (status == STET_NOT_FOUND || status == STET_CORRUPT) { /* a damaged one is written anew */
+        stet_error_clear(&none);
+        status = STET_OK;
+    }
+    stet_error_move(err, &none);
+    if (status == STET_OK)
+        status = stet_space_doc(b->f->space, name, &doc, err);
+    if (status == STET_OK && doc)
+        status = stet_space_head_seq(b->f->space, 0, doc, &seq, err);
+    *behind = status == STET_OK && seq > b->since;
+    return status;
+}
+
+/* Puts (or, with null, drops) a document, unless F3 does not hold: then *done is false. Consumes `value`. */
+static stet_status batch_put(stet_files_batch *b, stet_files_entry *e, const char *id, stet_value value, bool *done,
                              stet_error *err) {
     stet_status status = STET_OK;
+    bool behind = false;
     stet_docname name = {id, NULL};
+    *done = false;
     if (b->put.len >= COMMIT_DOCS) /* not when the last is put: its row is set after that */
         status = flush(b, STET_OK, err);
     if (status == STET_OK && !b->tx)
@@ -125,6 +154,14 @@ static stet_status batch_put(stet_files_batch *b, const stet_files_entry *e, con
     if (status != STET_OK) {
         b->tx = NULL;
         stet_value_release(value);
+        return status;
+    }
+    if (b->since != STET_FILES_TRUST)
+        status = is_behind(b, &name, &behind, err);
+    if (status != STET_OK || behind) {
+        stet_value_release(value);
+        b->raced |= behind;
+        stet_files_doubt(b->f, e);
         return status;
     }
     if (stet_value_type(value) == STET_TYPE_NULL) {
@@ -137,6 +174,7 @@ static stet_status batch_put(stet_files_batch *b, const stet_files_entry *e, con
     if (b->report && stet_value_count(b->report->list) < LIST_MAX)
         stet_value_push(&b->report->list, stet_value_string(id));
     *stet_vec_add(&b->put) = e->key;
+    *done = status == STET_OK;
     return status;
 }
 
@@ -147,12 +185,18 @@ static bool is_still_made(const stet_files_entry *e, const stet_look *before, co
     return (was->flags & STET_LOOK_MADE) && (was->link ? was->link == now->link : stet_look_same(was, now));
 }
 
+/* F4 */
+static bool is_pending(const stet_files *f, const char *path) {
+    return f->busy && f->pending && f->pending(f->pending_ctx, path);
+}
+
 /* Makes the document of a file what `now` says, if it does not say so yet. */
 stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const stet_look *now, stet_error *err) {
     stet_look before = e->look, kept = *now;
     bool made = false;
     bool was_made = e->looked && (e->look.flags & STET_LOOK_MADE) != 0;
     char *id = NULL;
+    bool done = true;
     stet_status status = STET_OK;
     if (!e->looked || e->doubt) {
         id = stet_files_id(e);
@@ -160,20 +204,23 @@ stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const 
     }
     if (status == STET_OK)
         made = is_still_made(e, &before, now);
-    if (status == STET_OK && !stet_look_same(&before, now)) {
+    if (status == STET_OK && !stet_look_same(&before, now) && e->key[0] == 'f' && is_pending(b->f, e->key + 1)) {
+        stet_files_doubt(b->f, e);
+        done = false;
+    } else if (status == STET_OK && !stet_look_same(&before, now)) {
         stet_value v = now->mode ? stet_look_value(now) : stet_value_null();
         if (!id)
             id = stet_files_id(e);
         if (now->mode && made)
             stet_value_put(&v, "made", stet_value_bool(true));
-        status = batch_put(b, e, id, v, err);
-        if (b->report) {
+        status = batch_put(b, e, id, v, &done, err);
+        if (b->report && done) {
             b->report->appeared += before.mode == 0;
             b->report->vanished += now->mode == 0;
             b->report->changed += before.mode != 0 && now->mode != 0;
         }
     }
-    if (status == STET_OK) {
+    if (status == STET_OK && done) {
         kept.flags &= ~(uint32_t)STET_LOOK_MADE;
         kept.flags |= made ? STET_LOOK_MADE : 0;
         if (!e->looked || e->doubt || memcmp(&e->look, &kept, sizeof kept) != 0)
@@ -194,24 +241,26 @@ stet_status stet_files_put_made(stet_files_batch *b, stet_files_entry *e, const 
     char *id = stet_files_id(e);
     stet_status status = document_look(b->f, id, &before, err);
     if (status == STET_OK && (!stet_look_same(&before, now) || !(before.flags & STET_LOOK_MADE))) {
+        bool done;
         stet_value v = stet_look_value(now);
         stet_value_put(&v, "made", stet_value_bool(true));
-        status = batch_put(b, e, id, v, err);
+        status = batch_put(b, e, id, v, &done, err);
     }
     stet_free(id);
     return status;
 }
 
 stet_status stet_files_forget(stet_files *f, const char *const *ids, size_t count, stet_error *err) {
-    stet_files_batch b = {.f = f};
+    stet_files_batch b = {.f = f, .since = STET_FILES_TRUST};
     stet_buf key = STET_BUF(0);
+    bool done;
     stet_status status = stet_files_ready(f, err);
     if (status == STET_OK)
         status = stet_files_reconcile(f, err);
     for (size_t i = 0; i < count && status == STET_OK; i++) {
         stet_files_entry *e = stet_files_key(ids[i], &key) ? stet_files_index_find(&f->index, key.data, key.len) : NULL;
         if (e && (!e->looked || e->doubt || e->look.mode))
-            status = batch_put(&b, e, ids[i], stet_value_null(), err);
+            status = batch_put(&b, e, ids[i], stet_value_null(), &done, err);
     }
     status = stet_files_batch_end(&b, status, err);
     for (size_t i = 0; i < count && status == STET_OK; i++) {
@@ -332,7 +381,7 @@ static stet_value link_to_file(const char *path) {
     return v;
 }
 
-static stet_status find_writers(stet_files *f, const char *path, stet_numbers *out, stet_error *err) {
+stet_status stet_files_writers(stet_files *f, const char *path, stet_numbers *out, stet_error *err) {
     const unsigned surfaces = STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE;
     char *id = stet_file_id(path);
     stet_docname doc = {id, ""};
@@ -346,7 +395,7 @@ static stet_status find_writers(stet_files *f, const char *path, stet_numbers *o
 /* Does an action write it? */
 static stet_status is_written(stet_files *f, const char *path, bool *out, stet_error *err) {
     stet_numbers found = {0};
-    stet_status status = find_writers(f, path, &found, err);
+    stet_status status = stet_files_writers(f, path, &found, err);
     *out = found.len > 0;
     stet_numbers_release(&found);
     return status;
@@ -358,7 +407,7 @@ bool stet_files_is_written_by(stet_files *f, const char *path, const stet_docnam
     for (size_t end = strlen(path); end > 0 && !by;) { /* itself, or a directory that it is in */
         stet_numbers found = {0};
         char *part = stet_strndup(path, end);
-        if (find_writers(f, part, &found, NULL) == STET_OK)
+        if (stet_files_writers(f, part, &found, NULL) == STET_OK)
             for (size_t i = 0; i < found.len && !by; i++) {
                 stet_action_record r;
                 by = stet_observe_brief(f->space, found.at[i], &arena, &r, NULL) == STET_OK &&
@@ -378,7 +427,7 @@ bool stet_files_is_written_by(stet_files *f, const char *path, const stet_docnam
 bool stet_files_is_written_by_other(stet_files *f, const char *path, const char *name) {
     stet_arena arena = STET_ARENA_INIT;
     stet_numbers found = {0};
-    bool other = find_writers(f, path, &found, NULL) != STET_OK;
+    bool other = stet_files_writers(f, path, &found, NULL) != STET_OK;
     for (size_t i = 0; i < found.len && !other; i++) {
         stet_action_record r;
         other = stet_observe_brief(f->space, found.at[i], &arena, &r, NULL) != STET_OK;
@@ -503,6 +552,58 @@ static bool begins_behind_link(const stet_files *f, const char *pattern) {
     return linked;
 }
 
+/* F4, for a pattern: what is pending is matched if the document says so. Returns whether that made a difference. */
+static stet_status match_pending(stet_files *f, const stet_files_entry *e, stet_names *names, bool *differs,
+                                 stet_error *err) {
+    stet_map now = {0}, was = {0};
+    stet_buf path = STET_BUF(0);
+    stet_doc_state doc;
+    char *id = stet_files_id(e);
+    stet_status status = stet_space_load(f->space, 0, &(stet_docname){id, NULL}, -1, &doc, err);
+    stet_free(id);
+    if (status != STET_OK)
+        return status;
+    stet_value said = doc.exists ? stet_value_get(doc.value, "value") : stet_value_null();
+    size_t count = stet_value_type(said) == STET_TYPE_OBJECT ? stet_value_count(said) : 0, kept = 0;
+    for (size_t i = 0; i < names->len; i++)
+        stet_map_put(&now, names->at[i], strlen(names->at[i]), (stet_slot){.n = 1});
+    for (size_t i = 0; i < count; i++) {
+        size_t len;
+        const char *key = stet_value_key_at(said, i, &len);
+        stet_buf_clear(&path);
+        if (stet_path_unescape(key, len, &path))
+            stet_map_put(&was, stet_buf_cstr(&path), path.len, (stet_slot){.n = 1});
+    }
+    for (size_t i = 0; i < names->len; i++) {
+        char *name = names->at[i];
+        if (!stet_map_get(&was, name, strlen(name)) && is_pending(f, name))
+            stet_free(name);
+        else
+            names->at[kept++] = name;
+    }
+    *differs = kept < names->len;
+    names->len = kept;
+    const void *name;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&was, &i, &name, &len, &slot);) {
+        char *text = stet_strndup(name, len);
+        if (!stet_map_get(&now, name, len) && is_pending(f, text)) {
+            *stet_vec_add(names) = text;
+            *differs = true;
+        } else {
+            stet_free(text);
+        }
+    }
+    if (names->len)
+        qsort(names->at, names->len, sizeof *names->at, by_bytes);
+    stet_map_release(&now);
+    stet_map_release(&was);
+    stet_buf_release(&path);
+    stet_value_release(doc.value);
+    return STET_OK;
+}
+
 stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_visit visit, void *ctx,
                                  stet_error *err) {
     stet_files *f = b->f;
@@ -510,6 +611,9 @@ stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_v
     stet_names names = {0};
     link_search links = {visit, ctx, begins_behind_link(f, pattern)};
     stet_status status = stet_files_walk(f, pattern, visit_links, &links, &names, err);
+    bool differs = false;
+    if (status == STET_OK && f->busy)
+        status = match_pending(f, &f->index.at.at[index], &names, &differs, err);
     stet_hasher *h = stet_hasher_begin();
     stet_buf key = STET_BUF(0);
     size_t kept = 0;
@@ -561,11 +665,12 @@ stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_v
             stet_value_put_n(&v, key.data, key.len, link_to_file(names.at[i]));
         }
         char *id = stet_files_id(e);
-        status = batch_put(b, e, id, v, err);
+        bool done;
+        status = batch_put(b, e, id, v, &done, err);
         stet_free(id);
-        if (b->report)
+        if (b->report && done)
             b->report->changed++;
-        if (status == STET_OK) {
+        if (done) {
             e->look = now;
             e->looked = true;
             e->doubt = false;
@@ -575,6 +680,8 @@ stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_v
         e->look = now;
         stet_files_index_touch(&f->index, e);
     }
+    if (differs)
+        stet_files_doubt(f, &f->index.at.at[index]);
     stet_buf_release(&key);
     stet_names_release(&names);
     stet_free(pattern);
@@ -681,9 +788,12 @@ stet_status stet_files_scan(stet_files *f, stet_files_report *report, stet_error
         report = &own;
     *report = (stet_files_report){.list = stet_value_array()};
     stet_files_batch b = {.f = f, .report = report};
+    bool begun;
+    stet_files_look_begin(f, &begun);
     stet_status status = stet_files_ready(f, err);
     if (status == STET_OK)
         status = stet_files_reconcile(f, err);
+    b.since = f->index.seq;
     size_t globs = f->index.at.len;
     for (size_t i = 0; i < globs && status == STET_OK; i++)
         if (f->index.at.at[i].key[0] == 'g' && !f->index.at.at[i].gone)
@@ -704,6 +814,9 @@ stet_status stet_files_scan(stet_files *f, stet_files_report *report, stet_error
     if (status == STET_OK)
         status = stet_files_scan_doubted(&b, err);
     status = stet_files_batch_end(&b, status, err);
+    if (status == STET_OK && b.raced)
+        status = stet_files_look_at_rest(f, report, err);
+    stet_files_look_end(f, begun);
     if (status == STET_OK)
         status = stet_files_mirror(f, NULL, 0, err);
     report->followed = n - f->index.gone;

@@ -237,7 +237,7 @@ static stet_status look_at_key(stet_watcher *w, stet_files_batch *b, const char 
 }
 
 static stet_status look_at_dirty(stet_watcher *w, stet_files_report *report, stet_error *err) {
-    stet_files_batch b = {.f = w->f, .report = report};
+    stet_files_batch b = {.f = w->f, .report = report, .since = STET_FILES_TRUST}; /* W3 */
     const void *key;
     size_t len;
     stet_slot *slot;

@@ -62,6 +62,14 @@ static void collected(command_run *c) {
     }
 }
 
+/* The result is about to be committed. Until then the journal has the command (command_stored): a process that finds it
+ * takes the result over, and so does this one if the commit fails. */
+static void keep_until_stored(command_run *c) {
+    if (c->task)
+        stet_task_set_data(c->task, NULL);
+    c->task = NULL;
+}
+
 void command_fail_run(command_run *c, stet_error *err) {
     stet_run *run = c->run;
     collected(c);
@@ -381,7 +389,7 @@ static void conclude(command_run *c) {
     }
     if (c->warning.status != STET_OK)
         stet_run_log(c->run, "stet", c->warning.message, strlen(c->warning.message));
-    collected(c);
+    keep_until_stored(c);
     stet_run *run = c->run;
     stet_value result = c->result;
     c->result = stet_value_null();
@@ -613,12 +621,8 @@ static bool take_lock(command_state *s) {
     if (s->locked)
         return true;
     s->locked = stet_lock_take(s->lock, STET_LOCK_EXCLUSIVE, 0, NULL) == STET_OK;
-    if (!s->locked) {
-        s->shared = true;
-        for (size_t i = 0; i < s->queue.len; i++) /* whoever has it may do the same, or change what they read */
-            s->queue.at[i]->reconsider = true;
+    if (!s->locked)
         return false;
-    }
     stet_error err = STET_ERROR_INIT;
     stet_error_clear(&s->unseen);
     if (stet_local_turn(s->local, &err) != STET_OK || stet_local_look(s->local, &err) != STET_OK)
@@ -832,6 +836,7 @@ static void advance(command_run *c) {
         find_makers(c);
         c->task = left;
         c->found_ended = stet_task_exit(left)->state != STET_TASK_RUNNING;
+        s->nudged |= c->found_ended; /* nobody will report its end */
         command_notes_read(c, left);
         stet_task_set_data(left, c);
         s->running++;
@@ -857,7 +862,8 @@ static void advance(command_run *c) {
     s->running++;
 }
 
-/* It has waited, and inputs may be others by now. False: it is dealt with. */
+/* It has waited, or others have written: another process may have run it before this one had the lock, and inputs may
+ * be others by now. False: it is dealt with. */
 static bool reconsider(command_run *c) {
     stet_error err = STET_ERROR_INIT;
     command_spec now;
@@ -929,8 +935,10 @@ static void pump(command_state *s) {
             stet_error err = STET_ERROR_INIT;
             stet_fail(&err, s->unseen.status, "%s: %s", c->run->name, s->unseen.message);
             command_decline_run(c, &err);
-        } else if (!c->reconsider || reconsider(c)) {
-            advance(c);
+        } else {
+            c->reconsider |= stet_run_has_company(c->run);
+            if (!c->reconsider || reconsider(c))
+                advance(c);
         }
     }
     set_watching(s);
@@ -1003,7 +1011,6 @@ void command_step(command_run *c) {
         command_entry_release(&c->entry);
     }
     stet_error_clear(&err); /* a miss, or a directory that can't be read: it runs */
-    c->reconsider |= s->shared;
     *stet_vec_add(&s->queue) = c;
     s->nudged = true; /* not at once: nothing is evaluated anew while another one is being started (module.h) */
     set_watching(s);

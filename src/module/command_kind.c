@@ -48,18 +48,16 @@ static stet_status make_ready(command_state *s, stet_error *err) {
     if (s->local)
         return STET_OK;
     char *dir = stet_project_path(s->host.project, "local/exec");
-    char *lock = stet_project_path(s->host.project, STET_FILES_COMMANDS_LOCK);
     stet_status status = stet_file_mkdirs(dir, 0755, err);
     if (status == STET_OK)
         status = stet_file_mkdirs(s->temp_dir, 0755, err);
-    if (status == STET_OK && !s->lock)
-        status = stet_lock_open(lock, STET_LOCK_PLAIN, &s->lock, err);
+    if (status == STET_OK)
+        status = stet_files_commands(s->files, &s->lock, err);
     if (status == STET_OK && !s->persist)
         status = stet_persist_open_project(s->host.project, false, NULL, NULL, &s->persist, err);
     if (status == STET_OK)
         status = stet_local_open(dir, &s->local, err);
     stet_free(dir);
-    stet_free(lock);
     return status;
 }
 
@@ -71,7 +69,8 @@ static void command_close(void *state) {
     uv_close((uv_handle_t *)&s->timer, NULL);
     uv_run(s->host.loop, UV_RUN_NOWAIT); /* handles are closed by the loop */
     stet_local_close(s->local);
-    stet_lock_close(s->lock);
+    if (s->locked)
+        stet_lock_drop(s->lock);
     stet_persist_close(s->persist);
     stet_error_clear(&s->unseen);
     command_release_claims(s);
@@ -85,18 +84,23 @@ static void command_close(void *state) {
 /* Others may run commands now, and whoever watches may look at what these have written. */
 static void command_pause(void *state) {
     command_state *s = state;
-    if (s->active.len == 0 && s->lock) {
+    if (s->active.len == 0 && s->locked) {
         stet_lock_drop(s->lock);
         s->locked = false;
     }
 }
 
+static void command_stored(void *state, const char *name) {
+    static const char *const none[] = {NULL};
+    command_state *s = state;
+    if (s->local)
+        stet_local_discard(s->local, name, none);
+}
+
 static void command_idle(void *state) {
     command_state *s = state;
-    if (s->active.len == 0) { /* what follows may be another graph */
+    if (s->active.len == 0) /* what follows may be another graph */
         command_release_claims(s);
-        s->shared = false;
-    }
     command_pause(s);
 }
 
@@ -210,6 +214,7 @@ const stet_module_kind stet_module_command = {.version = STET_MODULE_VERSION,
                                               .fingerprint = command_fingerprint,
                                               .start = command_start,
                                               .cancel = command_cancel,
+                                              .stored = command_stored,
                                               .idle = command_idle,
                                               .pause = command_pause,
                                               .names = command_names};

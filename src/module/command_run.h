@@ -54,7 +54,7 @@ typedef struct command_run {
     bool wrote;      /* outputs may have been written for the spec, by a command or from an entry */
     bool removed;    /* one of its outputs was removed while it ran */
     bool acted;      /* files were removed or written for it, for whatever spec */
-    bool reconsider; /* it waited: evaluate its inputs again before it begins */
+    bool reconsider; /* it waited, or others have written: evaluate its inputs again before it begins */
     /* Its task had ended before this process found it: anybody may have written to its files since. */
     bool found_ended;
     int64_t launched_ns;   /* by the clock of the file system; 0: not known, another process started it */
@@ -81,9 +81,8 @@ struct command_state {
     stet_map claimed;
     stet_persist *persist;
     stet_local *local;
-    stet_lock *lock;
+    stet_lock *lock; /* of `files` */
     bool locked;
-    bool shared;       /* another process had the lock in this settling: it may have done what is to be done here */
     bool nudged;       /* something was queued: process it with the next turn of the loop */
     stet_error unseen; /* why the commands of earlier drives can't be found; then nothing may run */
     bool hardlink;

@@ -162,7 +162,7 @@ stet_status stet_orphans_take(stet_project *p, stet_files *files, bool (*may_com
     stet_status status = stet_file_exists(dir) ? stet_local_open(dir, &o.local, err) : STET_OK;
     if (o.local && !stet_local_alone(o.local)) {
         status = stet_lock_open(path, STET_LOCK_PLAIN, &lock, err);
-        bool mine = status == STET_OK && stet_lock_take(lock, STET_LOCK_EXCLUSIVE, 0, NULL) == STET_OK;
+        bool mine = status == STET_OK && stet_files_take_commands(lock, NULL) == STET_OK;
         if (mine)
             status = stet_local_turn(o.local, err);
         if (mine && status == STET_OK)

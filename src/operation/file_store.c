@@ -144,7 +144,7 @@ stet_status stet_outputs_gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, ste
         if (status == STET_OK)
             status = stet_lock_open(path, STET_LOCK_PLAIN, &lock, err);
         if (status == STET_OK)
-            status = stet_lock_take(lock, STET_LOCK_EXCLUSIVE, 0, err);
+            status = stet_files_take_commands(lock, err);
         if (status == STET_BUSY)
             stet_fail_in(err, "commands are running");
     }

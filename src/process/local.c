@@ -72,12 +72,17 @@ static stet_task *task_of(stet_local *l, drive *d, int64_t number) {
     return NULL;
 }
 
+static void notes_clear(stet_task *t) {
+    for (size_t i = 0; i < t->notes.len; i++)
+        stet_free(t->notes.at[i]);
+    stet_vec_clear(&t->notes);
+}
+
 static void task_free(stet_task *t) {
     for (size_t i = 0; i < t->outputs.len; i++)
         stet_free(t->outputs.at[i]);
     stet_vec_release(&t->outputs);
-    for (size_t i = 0; i < t->notes.len; i++)
-        stet_free(t->notes.at[i]);
+    notes_clear(t);
     stet_vec_release(&t->notes);
     for (size_t i = 0; i < t->files.len; i++)
         stet_free(t->files.at[i].message);
@@ -253,12 +258,17 @@ static bool end_orphans(stet_local *l, drive *d) {
 static void follow(stet_local *l, drive *d) {
     if (d->dead)
         return;
-    bool lives = supervisor_lives(d); /* asked first: what it wrote before it went is read after */
+    bool lives;
+    size_t before;
     char *journal = stet_file_join(d->dir, "journal");
-    stet_buf b = STET_BUF(JOURNAL_MAX);
-    if (stet_file_read(journal, JOURNAL_MAX, &b, NULL) == STET_OK && b.len > d->read)
-        d->read += take_lines(l, d, b.data + d->read, b.len - d->read);
-    stet_buf_release(&b);
+    do { /* asked first: what it wrote before it went is read after; one that writes since was only about to begin */
+        before = d->read;
+        lives = supervisor_lives(d);
+        stet_buf b = STET_BUF(JOURNAL_MAX);
+        if (stet_file_read(journal, JOURNAL_MAX, &b, NULL) == STET_OK && b.len > d->read)
+            d->read += take_lines(l, d, b.data + d->read, b.len - d->read);
+        stet_buf_release(&b);
+    } while (!lives && d->read > before);
     stet_free(journal);
     for (size_t i = 0; i < l->tasks.len && lives; i++) {
         stet_task *t = l->tasks.at[i];
@@ -604,6 +614,8 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
     *t = (stet_task){.d = l->own, .number = number, .key = r->key, .node = node};
     t->end.started_ns = stet_clock_ns();
     t->end.out_size = t->end.err_size = -1;
+    for (size_t i = 0; r->notes && r->notes[i]; i++)
+        *stet_vec_add(&t->notes) = stet_strdup(r->notes[i]);
     *stet_vec_add(&l->tasks) = t;
     l->own->pending++;
     l->running++;
@@ -614,7 +626,8 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
 stet_task *stet_local_find(stet_local *l, stet_hash key) {
     for (size_t i = 0; i < l->tasks.len; i++) {
         stet_task *t = l->tasks.at[i];
-        if (!t->d->own && !t->collected && stet_hash_equal(t->key, key))
+        bool ours = t->d->own && (t->data || t->end.state == STET_TASK_RUNNING);
+        if (!ours && !t->collected && stet_hash_equal(t->key, key))
             return t;
     }
     return NULL;
@@ -633,10 +646,8 @@ static bool overlap(const char *escaped, const char *path) {
     return (!*path || *path == '/') && (!*escaped || *escaped == '/');
 }
 
-/* Is it of an earlier drive, and of this node or of one that writes the same? */
+/* Is it of this node, or of one that writes the same, as far as the journal of an earlier drive tells? */
 static bool concerns(const stet_task *t, const char *node, const char *const *outputs) {
-    if (t->d->own)
-        return false;
     bool same = strcmp(t->node, node) == 0;
     for (size_t i = 0; i < t->outputs.len && !same; i++)
         for (size_t k = 0; outputs[k] && !same; k++)
@@ -647,7 +658,7 @@ static bool concerns(const stet_task *t, const char *node, const char *const *ou
 stet_task *stet_local_in_the_way(stet_local *l, const char *node, const char *const *outputs, const stet_task * not ) {
     for (size_t i = 0; i < l->tasks.len; i++) {
         stet_task *t = l->tasks.at[i];
-        if (t != not &&t->end.state == STET_TASK_RUNNING && concerns(t, node, outputs))
+        if (t != not &&!t->d->own && t->end.state == STET_TASK_RUNNING && concerns(t, node, outputs))
             return t;
     }
     return NULL;
@@ -706,6 +717,9 @@ static void hear(stet_local *l) {
             return;
         close(l->fd);
         l->fd = -1;
+        for (size_t i = 0; i < l->tasks.len; i++)
+            if (l->tasks.at[i]->d == l->own)
+                notes_clear(l->tasks.at[i]);
         l->own->own = false; /* an earlier drive now, whose journal tells the rest */
         l->own->read = 0;
         l->running = 0;
@@ -751,6 +765,7 @@ void *stet_task_data(const stet_task *t) {
 
 void stet_task_set_data(stet_task *t, void *data) {
     t->data = data;
+    t->told = t->told && !data;
 }
 
 char *stet_task_output_path(const stet_task *t, bool error) {

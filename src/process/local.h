@@ -124,13 +124,14 @@ STET_CHECKED stet_status stet_local_turn(stet_local *l, stet_error *err);
 void stet_local_close(stet_local *l);
 
 STET_CHECKED stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_task **out, stet_error *err);
-/* A command of an earlier drive with this key that nobody has collected, or NULL. It may be lost or cancelled. */
+/* A command with this key that nobody has collected, of an earlier drive, or of this one if it has ended and has no
+ * data; or NULL. It may be lost or cancelled. */
 stet_task *stet_local_find(stet_local *l, stet_hash key);
 /* A running command of an earlier drive, other than `not`, that conflicts with this node; or NULL. It belongs to the
  * same node, or it writes one of `outputs` (paths, NULL-terminated), something inside one of them, or a directory
  * around one. */
 stet_task *stet_local_in_the_way(stet_local *l, const char *node, const char *const *outputs, const stet_task * not );
-/* Forgets conflicting commands of earlier drives that have ended and were not collected: what they wrote is about to be
+/* Forgets conflicting commands that have ended, were not collected, and have no data: what they wrote is about to be
  * overwritten. */
 void stet_local_discard(stet_local *l, const char *node, const char *const *outputs);
 
@@ -153,9 +154,10 @@ size_t stet_local_running(const stet_local *l); /* started by this handle */
 bool stet_local_begun(stet_local *l, stet_task *t);
 
 const stet_task_end *stet_task_exit(const stet_task *t);
-/* The i-th note of a command of an earlier drive; NULL: there are no more. Borrowed until it is collected. */
+/* The i-th note of a command; NULL: there are no more. Borrowed until it is collected. */
 const char *stet_task_note(const stet_task *t, size_t i);
 void *stet_task_data(const stet_task *t);
+/* NULL: nobody waits for it. Otherwise stet_local_next returns it when it has ended, also if it did so before. */
 void stet_task_set_data(stet_task *t, void *data);
 /* Appends standard output or error to `out`, from its start, at most `max` bytes, with a note about what is left out.
  */

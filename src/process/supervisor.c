@@ -29,6 +29,8 @@
 #include "process/local.h"
 #include "process/wire.h"
 
+#define ALIVE_MS 60000 /* whoever asks whether a supervisor lives holds its lock for moments */
+
 typedef struct child {
     int64_t number;
     stet_proc proc;
@@ -560,7 +562,7 @@ int stet_supervisor_run(int fd, const char *dir) {
     stet_lock *lock = NULL;
     s.journal = stet_sys_open(journal, O_WRONLY | O_APPEND | O_CREAT, 0644);
     bool fine = s.journal >= 0 && stet_lock_open(alive, STET_LOCK_PLAIN, &lock, NULL) == STET_OK &&
-                stet_lock_take(lock, STET_LOCK_EXCLUSIVE, 0, NULL) == STET_OK;
+                stet_lock_take(lock, STET_LOCK_EXCLUSIVE, ALIVE_MS, NULL) == STET_OK;
     if (fine)
         say(&s, "R\n"); /* ready */
     while (fine && (s.client >= 0 || s.children.len > 0 || s.waiting.len > 0)) {

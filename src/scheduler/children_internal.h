@@ -15,7 +15,8 @@
  *       changed compares the list with the index, and writes the difference.
  *   K3. A run of a child's node reads the document of the child, so that it can't be stored after the child is gone.
  *   K4. A coordinator that is unknown looks at every child: a child whose record is missing or of other code becomes
- *       unknown.
+ *       unknown. One that the record calls unknown already is left alone: another process may be running it, and what
+ *       that stores before this run is stored must not be lost.
  */
 #ifndef STET_SCHEDULER_CHILDREN_INTERNAL_H
 #define STET_SCHEDULER_CHILDREN_INTERNAL_H
@@ -32,6 +33,7 @@ typedef struct sched_children {
 typedef STET_VEC(char *) name_list;
 struct sched_lists {
     name_list made, gone;
+    name_list known; /* children that are there, and unknown in the record */
     name_list moved; /* nodes of chain links whose predecessor may have changed */
     bool renewed;    /* children that stay have another template */
 };

@@ -222,19 +222,22 @@ stet_status children_give(reconciling *x, const stet_run_child *at, size_t i, st
     return status;
 }
 
-static bool trusted(reconciling *x, const char *id, stet_value row) {
+/* Lists the action of a child (K4). */
+static void look_at_action(reconciling *x, const char *id, stet_value row) {
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action m = {0};
     stet_value print = stet_value_get(row, "fingerprint");
     stet_hash want;
     size_t len = 0;
     const char *hex = stet_value_type(print) == STET_TYPE_STRING ? stet_value_as_string(&print, &len) : "";
-    bool yes = stet_hash_of_hex(hex, len, &want) &&
-               stet_memo_load(x->s->memo, x->a->piece->piece->key, id, &arena, &m, NULL) == STET_OK && m.observed &&
-               m.state != STET_STATE_UNKNOWN && stet_hash_equal(m.implementation, want) &&
-               stet_hash_equal(m.runtime, x->s->runtime);
+    bool there = stet_hash_of_hex(hex, len, &want) &&
+                 stet_memo_load(x->s->memo, x->a->piece->piece->key, id, &arena, &m, NULL) == STET_OK;
+    if (there && x->same && !m.observed && m.state == STET_STATE_UNKNOWN)
+        *stet_vec_add(&x->r->children->known) = stet_strdup(id);
+    else if (!there || !m.observed || m.state == STET_STATE_UNKNOWN || !stet_hash_equal(m.implementation, want) ||
+             !stet_hash_equal(m.runtime, x->s->runtime))
+        *stet_vec_add(&x->r->children->made) = stet_strdup(id);
     stet_arena_release(&arena);
-    return yes;
 }
 
 static stet_status drop_children_of(reconciling *x, const char *node, stet_error *err) {
@@ -283,9 +286,8 @@ stet_status children_look_at(reconciling *x, const stet_run_child *at, size_t i,
         status = stet_child_rows(x->t, x->piece, x->a->node, x->a->row, instance, NULL, &x->modules, &rows, err);
     if (status == STET_OK) {
         for (size_t n = 0; n < stet_value_count(rows); n++) {
-            const char *node = stet_value_key_at(rows, n, NULL);
-            if (!stet_stream_is_handler(stet_value_at(rows, n)) && !trusted(x, node, stet_value_at(rows, n)))
-                *stet_vec_add(&x->r->children->made) = stet_strdup(node);
+            if (!stet_stream_is_handler(stet_value_at(rows, n)))
+                look_at_action(x, stet_value_key_at(rows, n, NULL), stet_value_at(rows, n));
         }
         stet_value_release(rows);
     }

@@ -11,16 +11,17 @@ void sched_children_forget(sched_action *a) {
     *a->children = (sched_children){.serial = -1};
 }
 
+static void names_free(name_list *l) {
+    for (size_t i = 0; i < l->len; i++)
+        stet_free(l->at[i]);
+    stet_vec_release(l);
+}
+
 static void lists_free(struct sched_lists *l) {
-    for (size_t i = 0; i < l->made.len; i++)
-        stet_free(l->made.at[i]);
-    for (size_t i = 0; i < l->gone.len; i++)
-        stet_free(l->gone.at[i]);
-    for (size_t i = 0; i < l->moved.len; i++)
-        stet_free(l->moved.at[i]);
-    stet_vec_release(&l->made);
-    stet_vec_release(&l->gone);
-    stet_vec_release(&l->moved);
+    names_free(&l->made);
+    names_free(&l->gone);
+    names_free(&l->known);
+    names_free(&l->moved);
     stet_free(l);
 }
 
@@ -164,10 +165,11 @@ stet_status sched_children_apply(stet_sched *s, sched_action *a, struct sched_li
         sched_forget_asked(s);
     if (lists->renewed)
         status = renew(s, a, err);
-    for (size_t i = 0; i < lists->made.len && status == STET_OK; i++) {
-        uint32_t id;
+    uint32_t id;
+    for (size_t i = 0; i < lists->made.len && status == STET_OK; i++)
         status = sched_load_new(s, a->piece->piece->key, lists->made.at[i], &id, err);
-    }
+    for (size_t i = 0; i < lists->known.len && status == STET_OK; i++)
+        status = sched_load_new(s, a->piece->piece->key, lists->known.at[i], &id, err);
     return status;
 }
 

@@ -83,6 +83,10 @@ typedef struct stet_module_kind {
     stet_status (*start)(void *state, stet_run *run, stet_error *err);
     /* Stops a run, which must still end in stet_run_fail(STET_CANCELLED), now or soon. */
     void (*cancel)(void *state, stet_run *run);
+    /* The results of this action's runs that have ended so far are committed: what a kind keeps for the case that this
+     * process dies before that may go. A result that could not be committed is not reported: the action runs again.
+     * `name` is that of the run. May be NULL. */
+    void (*stored)(void *state, const char *name);
     /* A settling is over, and the results of its runs are stored: the kind may release what it kept from others. May be
      * NULL. */
     void (*idle)(void *state);
@@ -153,6 +157,10 @@ void stet_run_suspend(stet_run *run);
  * has another process run the action since, and does its result stand? Then the run has ended, and nothing is recorded
  * of it. Outside of sections. */
 bool stet_run_yield(stet_run *run);
+/* Have other processes written since this settling began? Then what made the run begin may not hold any more: a kind
+ * whose work is seen outside asks this under the lock that keeps others from doing the same, and yields or reads again.
+ */
+bool stet_run_has_company(const stet_run *run);
 
 /* Children: one graph for each element of a list (graph/child.h). Sets the action's children, in the order of the list.
  * Missing ones are created, ones that are not named are torn down, and those whose argument changed get it; all with
@@ -198,6 +206,7 @@ typedef struct stet_run_ops {
     stet_status (*write_doc)(stet_run *run, const char *id, stet_value value, stet_error *err); /* consumes */
     stet_status (*refresh)(stet_run *run, stet_error *err);
     bool (*yield)(stet_run *run);                                                           /* NULL: false */
+    bool (*has_company)(const stet_run *run);                                               /* NULL: false */
     stet_status (*raw)(stet_run *run, stet_pathref path, stet_value *out, stet_error *err); /* NULL: read */
     stet_status (*children)(stet_run *run, const stet_run_child *at, size_t len, stet_error *err);
     stet_status (*send)(stet_run *run, stet_pathref path, stet_value event, stet_error *err); /* consumes */

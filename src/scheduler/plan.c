@@ -556,7 +556,7 @@ stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_
         n->runs++;
         n->started_at = now;
         n->flags |= N_RUNNING;
-        n->flags &= ~(uint32_t)N_REDIRTY;
+        n->flags &= ~(uint32_t)N_AGAIN;
         p->running++;
         count_below(p, id, true);
         *out = (stet_plan_step){STET_PLAN_RUN, id, 0};
@@ -583,7 +583,7 @@ void stet_plan_known(stet_plan *p, bool all) {
 bool stet_plan_still_first(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
     uint32_t first;
-    n->flags &= ~(uint32_t)N_REDIRTY;
+    n->flags &= ~(uint32_t)N_AGAIN;
     bool good = true;
     /* What is at the top may be dead, of no use, or not live: all of that is found out by taking it. */
     while (good && plan_queue_pop(p, &first)) {
@@ -648,10 +648,10 @@ void stet_plan_finish(stet_plan *p, uint32_t id, stet_plan_outcome outcome, int6
     p->running--;
     count_below(p, id, false);
     bool left = outcome == STET_PLAN_LEFT, undone = left || outcome == STET_PLAN_AGAIN || outcome == STET_PLAN_NOT_YET;
-    bool again = (n->flags & N_REDIRTY) || (undone && !left);
+    bool again = (n->flags & N_AGAIN) || (undone && !left);
     if ((left || outcome == STET_PLAN_NOT_YET) && n->runs > 0)
         n->runs--;
-    n->flags &= ~(uint32_t)(N_RUNNING | N_REDIRTY | N_FAILED);
+    n->flags &= ~(uint32_t)(N_RUNNING | N_AGAIN | N_FAILED);
     if ((n->flags & N_IDLE) && !undone) {
         n->flags &= ~(uint32_t)N_IDLE;
         p->live_epoch++; /* what only it needed is not needed any more */

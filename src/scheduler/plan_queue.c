@@ -95,19 +95,16 @@ void stet_plan_mark(stet_plan *p, uint32_t id, stet_plan_mark_kind kind, int64_t
     n->flags &= ~(uint32_t)N_FAILED;
     n->dirty_at = now;
     if (n->flags & N_RUNNING)
-        n->flags |= N_REDIRTY;
+        n->flags |= kind == STET_PLAN_UNKNOWN ? N_DISTRUSTED : N_REDIRTY;
     if (!(n->flags & (N_PLACED | N_ASIDE)))
         plan_queue_push(p, id);
 }
 
 void stet_plan_reads_anew(stet_plan *p, uint32_t id) {
-    node *n = &p->nodes.at[id];
-    if ((n->flags & N_RUNNING) && !(n->flags & N_UNKNOWN))
-        n->flags &= ~(uint32_t)N_REDIRTY;
+    p->nodes.at[id].flags &= ~(uint32_t)N_REDIRTY;
 }
 
 void stet_plan_unmark(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
-    n->flags &=
-        ~(uint32_t)(N_PENDING | N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_HELD | N_REDIRTY | N_IDLE | N_LEFT);
+    n->flags &= ~(uint32_t)(N_PENDING | N_QUEUED | N_PARKED | N_TIMED | N_WAITING | N_HELD | N_AGAIN | N_IDLE | N_LEFT);
 }

@@ -378,6 +378,7 @@ static stet_status begin_settling(settling *w, stet_error *err) {
     s->begun = sched_round(s);
     forget_last(s, w->again);
     stet_map_clear(&s->marks.unloaded);
+    s->company = false;
     sched_group_end(s);
     sched_spaces_look(s);
     stet_status status = sched_news(s, &news, err);
@@ -442,12 +443,13 @@ static stet_status load_work(settling *w, stet_error *err) {
 }
 
 /* Runs what is outdated, then looks at what came of it. `*more`: another round is needed. */
-static stet_status run_round(settling *w, bool *more, stet_error *err) {
+static stet_status run_round(settling *w, bool first, bool *more, stet_error *err) {
     stet_sched *s = w->s;
     size_t before = s->report.runs;
     bool news = false, grew = false;
     stet_status status = drain(s, err);
-    if (status == STET_OK && s->opts.rested && s->report.runs > before && !s->opts.observe_only)
+    /* The first time in any case: others may have run what is wanted here. */
+    if (status == STET_OK && s->opts.rested && (s->report.runs > before || first) && !s->opts.observe_only)
         status = s->opts.rested(s->opts.ctx, err);
     /* What others did meanwhile, and where a wanted cell leads now. And marks that own commits set on actions that are
      * not in memory: those whose output was overwritten. */
@@ -482,7 +484,7 @@ static stet_status run_rounds(settling *w, stet_error *err) {
     stet_status status = STET_OK;
     bool more = true;
     for (int round = 0; status == STET_OK && more && round < MAX_ROUNDS; round++)
-        status = run_round(w, &more, err);
+        status = run_round(w, round == 0, &more, err);
     return status;
 }
 

@@ -88,8 +88,9 @@ typedef struct stet_sched_opts {
     /* The same for another space whose actions run because something here reads what they write. It belongs to the
      * caller, and is closed after the scheduler. May be NULL: none. */
     stet_status (*files_of)(void *ctx, stet_space *space, void **files, stet_error *err);
-    /* Called when nothing is left to run, after some actions have run: brings up to date what follows and is not an
-     * action (which files a pattern matches now), by commits that may mark actions. May be NULL. */
+    /* Called when nothing is left to run, once in each settling and again after some actions have run: brings up to
+     * date what follows from runs and is not an action (which files a pattern matches now), by commits that may mark
+     * actions. May be NULL. */
     stet_status (*rested)(void *ctx, stet_error *err);
     /* May an action of this branch that has not run yet write the file? True if unsure. May be NULL: none. */
     bool (*may_make)(void *ctx, stet_space *space, int64_t branch, const char *path);

@@ -162,6 +162,7 @@ struct stet_sched {
     stet_map pieces;  /* key of a piece (graph/process.h) -> sched_piece * */
     stet_map numbers; /* number of an action in the record -> plan id; of those loaded */
     int64_t version;  /* of the database, when numbers and what the plan has asked were last known to hold */
+    bool company;     /* somebody else has written in this settling: marks in memory may be older than the record */
     bool outdated;    /* some piece is */
     stet_map spaces;  /* name -> stet_space * */
     stet_map plain;   /* documents known to hold no links: what is bound to them is read there */

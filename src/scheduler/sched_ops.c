@@ -126,6 +126,11 @@ static bool run_yield(stet_run *run) {
     return r->asynchronous && sched_async_yield(r);
 }
 
+static bool run_has_company(const stet_run *run) {
+    const stet_sched *s = ((const action_run *)run)->s;
+    return s->company || stet_memo_version(s->space) != s->version;
+}
+
 const stet_run_ops sched_run_ops = {.read = run_read,
                                     .write = run_write,
                                     .succeed = run_succeed,
@@ -137,6 +142,7 @@ const stet_run_ops sched_run_ops = {.read = run_read,
                                     .write_doc = run_write_doc,
                                     .refresh = run_refresh,
                                     .yield = run_yield,
+                                    .has_company = run_has_company,
                                     .peek = run_peek,
                                     .raw = run_raw,
                                     .children = run_children,

@@ -56,6 +56,12 @@ stet_status sched_flush_due(stet_sched *s, stet_error *err) {
     return STET_OK;
 }
 
+static void tell_stored(stet_sched *s, const sched_action *a) {
+    void *state;
+    if (a->kind && a->kind->stored && sched_kind_state(s, a->kind, &state, NULL) == STET_OK)
+        a->kind->stored(state, stet_plan_name(s->plan, a->id));
+}
+
 /* A run that was not stored has changed nothing: those that it made dirty may stand as they did, and so may it, if it
  * ran because of another that was not stored, either. */
 static void in_doubt(stet_sched *s, uint32_t id, const stet_member *m, stet_plan_nodes *out) {
@@ -100,6 +106,7 @@ stet_status sched_flush(stet_sched *s, stet_error *err) {
         if (m.outcome == STET_MEMBER_APPLIED && m.result.seq > s->batch.head)
             s->batch.head = m.result.seq; /* the new snapshot is at least this old */
         if (m.outcome == STET_MEMBER_APPLIED) {
+            tell_stored(s, a);
             a->conflicts = 0;
             a->verify = false;
             if (m.result.changed)
@@ -143,6 +150,7 @@ stet_status sched_news(stet_sched *s, bool *any, stet_error *err) {
         /* They may have run actions without changing anything, too: no commit tells of that. */
         s->version = version;
         s->marks.changed_by_others = true;
+        s->company |= stet_plan_count(s->plan) > 0;
         sched_forget_asked(s);
         stet_plan_doubt_unwanted(s->plan); /* or have set up others that read what nobody wanted here */
     }

@@ -60,6 +60,24 @@ def pipeline(r):
     return text, sources
 
 
+def where_it_waits(p):
+    """What the kernel says of a process that does not end, and of its threads: the system call, and the locks that it holds or waits for."""
+    lines = [f"{p.pid} {p.args}"]
+    for task in pathlib.Path(f"/proc/{p.pid}/task").glob("*"):
+        for name in ["status", "wchan", "syscall"]:
+            try:
+                text = (task / name).read_text()
+                lines.append(f"  {task.name} {name}: " + (re.search(r"State:.*", text)[0] if name == "status" else text.strip()))
+            except OSError as e:
+                lines.append(f"  {task.name} {name}: {e}")
+    for fd in pathlib.Path(f"/proc/{p.pid}/fdinfo").glob("*"):
+        try:
+            lines += [f"  fd {fd.name} {os.readlink(f'/proc/{p.pid}/fd/{fd.name}')}: {x}" for x in fd.read_text().splitlines() if x.startswith("lock:")]
+        except OSError:
+            pass
+    return "\n".join(lines)
+
+
 class Storm:
     def __init__(self, seed, sources):
         self.r, self.sources = random.Random(seed), sources
@@ -176,13 +194,14 @@ class Storm:
         [x.start() for x in threads]
         time.sleep(STORM_S)
         self.over = True
-        until = time.monotonic() + 90 * SLOW
+        until = time.monotonic() + 300 * SLOW
         while any(x.is_alive() for x in threads):
             with self.lock:
                 left = [p for p in self.living if p.poll() is None]
             if time.monotonic() > until:
-                self.wrong.append(("processes that do not end", [p.args for p in left], ""))
+                self.wrong.append(("processes that do not end", len(left), "\n".join(map(where_it_waits, left))))
                 [p.kill() for p in left]
+                until = time.monotonic() + 60
             for p in left:
                 if ("--watch" in p.args or "watch" in p.args or "mcp" in p.args) and not p.ended:
                     p.ended = True

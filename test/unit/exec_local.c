@@ -4,11 +4,13 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/clock.h"
 #include "os/file.h"
+#include "os/sys.h"
 #include "process/local.h"
 
 static char cwd[4096];
@@ -316,6 +318,89 @@ static void by_turns(void **state) {
     stet_local_close(l);
 }
 
+/* A supervisor without a client of ours: the other end of its socket. */
+static int begin_supervisor(const char *dir) {
+    int pair[2];
+    stet_proc p;
+    char *program = stet_supervisor_path();
+    const char *argv[] = {program, dir, NULL};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    stet_proc_opts o = {.argv = argv, .stdin_fd = pair[1], .stdout_fd = -1, .stderr_fd = -1, .new_session = true};
+    OK(stet_proc_spawn(&o, &p, &err));
+    if (p.pidfd >= 0)
+        close(p.pidfd);
+    close(pair[1]);
+    stet_free(program);
+    return pair[0];
+}
+
+static void is_ready(int fd) {
+    char text[2];
+    assert_int_equal(recv(fd, text, 2, MSG_WAITALL), 2);
+    assert_memory_equal(text, "R\n", 2);
+}
+
+/* Whoever looks asks whether a supervisor lives, and then reads its journal: this one begins in between. */
+static int meanwhile = -1;
+static stet_sys_action begin_meanwhile(stet_sys_fault *fault) {
+    if (meanwhile < 0 && fault->call == STET_SYS_OPEN && fault->path && strstr(fault->path, "drive.1/journal")) {
+        stet_sys_hook = NULL;
+        meanwhile = begin_supervisor("exec12/drive.1");
+        is_ready(meanwhile);
+    }
+    return STET_SYS_GO;
+}
+
+static void a_drive_that_only_begins_is_not_dead(void **state) {
+    (void)state;
+    OK(stet_file_mkdirs("exec12/drive.1", 0755, &err));
+    stet_sys_hook = begin_meanwhile;
+    OK(stet_local_open("exec12", &l, &err));
+    stet_sys_hook = NULL;
+    assert_true(meanwhile >= 0);
+    stet_local_close(l);
+    assert_true(stet_file_exists("exec12/drive.1/journal"));
+    close(meanwhile);
+}
+
+/* Whoever asks whether it lives has its lock for a moment: it begins nevertheless. */
+static void a_supervisor_waits_for_those_who_ask(void **state) {
+    (void)state;
+    stet_lock *lock;
+    OK(stet_file_mkdirs("exec13/drive.1", 0755, &err));
+    OK(stet_lock_open("exec13/drive.1/alive", STET_LOCK_PLAIN, &lock, &err));
+    OK(stet_lock_take(lock, STET_LOCK_SHARED, 0, &err));
+    int fd = begin_supervisor("exec13/drive.1");
+    stet_clock_sleep_ms(200);
+    stet_lock_close(lock);
+    is_ready(fd);
+    close(fd);
+}
+
+/* A command that has ended and that nobody has collected is found by who started it, too, as by any other. */
+static void found_again_by_its_own_client(void **state) {
+    (void)state;
+    const char *notes[] = {"launched 12", NULL};
+    OK(stet_file_mkdirs("exec14", 0755, &err));
+    OK(stet_local_open("exec14", &l, &err));
+    stet_task *t = start_with("echo 1", &(stet_local_request){.notes = notes});
+    assert_null(stet_local_find(l, key_of("echo 1")));
+    assert_ptr_equal(wait_one(), t);
+    assert_null(stet_local_find(l, key_of("echo 1"))); /* somebody is at it */
+    stet_task_set_data(t, NULL);
+    assert_ptr_equal(stet_local_find(l, key_of("echo 1")), t);
+    assert_string_equal(stet_task_note(t, 0), "launched 12");
+    stet_task_set_data(t, t);
+    assert_ptr_equal(wait_one(), t); /* it is told again */
+    stet_task_set_data(t, NULL);
+    const char *none[] = {NULL};
+    stet_local_discard(l, "other", none);
+    assert_ptr_equal(stet_local_find(l, key_of("echo 1")), t);
+    stet_local_discard(l, "n", none);
+    assert_null(stet_local_find(l, key_of("echo 1")));
+    stet_local_close(l);
+}
+
 /* What the client said of a command is there for whoever finds it later, and for nobody else's. */
 static void notes_stay(void **state) {
     (void)state;
@@ -421,6 +506,9 @@ int main(void) {
         cmocka_unit_test(damaged_journals),
         cmocka_unit_test(found_by_what_it_writes),
         cmocka_unit_test(by_turns),
+        cmocka_unit_test(a_drive_that_only_begins_is_not_dead),
+        cmocka_unit_test(a_supervisor_waits_for_those_who_ask),
+        cmocka_unit_test(found_again_by_its_own_client),
         cmocka_unit_test(notes_stay),
         cmocka_unit_test(whole_families),
     };

@@ -922,6 +922,37 @@ static void effect_is_asked_again_before_it_runs(void **state) {
     stet_plan_free(p);
 }
 
+/* Changes that a running action sees, because it reads anew, do not make it run again, whether it has run before or not.
+ * A mark that says that it can't be trusted does. */
+static void a_running_one_reads_anew(void **state) {
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        stet_plan *p = stet_plan_new(NULL);
+        uint32_t d = stet_plan_doc(p, "other", 5);
+        uint32_t reader = stet_plan_add(p, "reader", 6, &(stet_plan_opts){.rank = 1, .certain = true});
+        stet_plan_set_reads(p, reader, &(stet_plan_read){d, STET_PATH_ROOT, STET_RECURSIVE}, 1);
+        stet_plan_mark(p, reader, first ? STET_PLAN_UNKNOWN : STET_PLAN_DIRTY, 0);
+        assert_int_equal(next_of(p), reader);
+        change(p, "other");
+        stet_plan_reads_anew(p, reader);
+        stet_plan_finish(p, reader, STET_PLAN_DONE, 0);
+        assert_int_equal(next_of(p), STET_PLAN_NONE);
+        change(p, "other");
+        assert_int_equal(next_of(p), reader);
+        stet_plan_reads_anew(p, reader);
+        change(p, "other");
+        stet_plan_finish(p, reader, STET_PLAN_DONE, 0);
+        assert_int_equal(next_of(p), reader);
+        stet_plan_mark(p, reader, STET_PLAN_UNKNOWN, 0);
+        stet_plan_reads_anew(p, reader);
+        stet_plan_finish(p, reader, STET_PLAN_DONE, 0);
+        assert_int_equal(next_of(p), reader);
+        stet_plan_finish(p, reader, STET_PLAN_DONE, 0);
+        assert_int_equal(next_of(p), STET_PLAN_NONE);
+        stet_plan_free(p);
+    }
+}
+
 /* One is left because of another that failed: it does not come again by itself, but when that one ends well, even with
  * nothing changed, when something else that it reads changes, and in the next settling. */
 static void left_until_something_changes(void **state) {
@@ -985,6 +1016,7 @@ int main(void) {
         cmocka_unit_test(a_command_waits_for_what_runs_far_upstream),
         cmocka_unit_test(who_reads_a_list_waits_for_its_children),
         cmocka_unit_test(effect_is_asked_again_before_it_runs),
+        cmocka_unit_test(a_running_one_reads_anew),
         cmocka_unit_test(left_until_something_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
