@@ -231,7 +231,6 @@ class Function:
             await asyncio.to_thread(self.cached.put, call.key, began, {"return": result}, seconds)
         return result
 
-
     # ---- for the user ----
 
     def again(self, *args, **kwargs):

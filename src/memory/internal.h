@@ -72,17 +72,17 @@ struct stet_space {
     bool damaged;
     int64_t known;
     int64_t data_version;
-    stet_map names;         /* id NUL scope -> number, or ABSENT and the epoch in which it did not exist (space.c) */
-    uint64_t names_epoch;   /* counts detected commits by others */
-    stet_map names_fit;     /* first name of a range -> the digest that its names were found to have */
-    int64_t names_sum;      /* the digest of the names up to names_through */
-    int64_t names_gone;     /* how often gc has removed names, as far as this handle knows */
-    int64_t names_given;    /* numbers that this handle has assigned, stored or not */
-    int64_t names_through;  /* every name with a number up to this is in `names`, as of names_whole; 0: not complete */
-    uint64_t names_whole;   /* the epoch in which names_through was the highest number */
-    size_t names_missed;    /* failed look-ups since names_through was 0 */
-    size_t names_try;       /* at this many, count the names */
-    stet_map named;         /* number -> "id NUL scope NUL", for the way back; emptied by stet_space_forget_names */
+    stet_map names;        /* id NUL scope -> number, or ABSENT and the epoch in which it did not exist (space.c) */
+    uint64_t names_epoch;  /* counts detected commits by others */
+    stet_map names_fit;    /* first name of a range -> the digest that its names were found to have */
+    int64_t names_sum;     /* the digest of the names up to names_through */
+    int64_t names_gone;    /* how often gc has removed names, as far as this handle knows */
+    int64_t names_given;   /* numbers that this handle has assigned, stored or not */
+    int64_t names_through; /* every name with a number up to this is in `names`, as of names_whole; 0: not complete */
+    uint64_t names_whole;  /* the epoch in which names_through was the highest number */
+    size_t names_missed;   /* failed look-ups since names_through was 0 */
+    size_t names_try;      /* at this many, count the names */
+    stet_map named;        /* number -> "id NUL scope NUL", for the way back; emptied by stet_space_forget_names */
     stet_arena named_arena;
     bool names_wait; /* new names are kept in names_new until stet_space_write_names */
     stet_new_names names_new;
@@ -130,8 +130,8 @@ bool stet_space_name_gone(stet_space *s, const char *id, size_t id_len, const ch
 bool stet_space_names_all_fit(stet_space *s);
 bool stet_space_few_names_fit(stet_space *s);   /* the same, but not looked at if there are many */
 bool stet_space_name_ranges_fit(stet_space *s); /* and is that what name_digest says? */
-void stet_space_names_renew(stet_space *s); /* accepts those that are there: for a repair */
-void stet_names_divide_all(stet_db *db);    /* for a file that has no ranges yet */
+void stet_space_names_renew(stet_space *s);     /* accepts those that are there: for a repair */
+void stet_names_divide_all(stet_db *db);        /* for a file that has no ranges yet */
 /* Begins a read transaction unless one is open, so that statements that belong together see one state of the file. */
 STET_CHECKED stet_status stet_space_enter(stet_space *s, bool *begun, stet_error *err);
 /* Ends it. Returns `st` if that is a failure, otherwise what sticks to the database. */

@@ -137,9 +137,8 @@ def case(parts, damage):
     said.append(f"check {r.returncode}: {r.stdout}{r.stderr}")
     if r.returncode < 0:
         return f"check: signal {-r.returncode}", said
-    first_ok = r.returncode == 0
     early = rng.random() < 0.5  # what is lost is lost before or after the repair
-    step = x = 3
+    step = 3
     if early:
         has_doc = stet("get", "doc").returncode == 0
         if problem := ran(3, 3 if has_doc else 0, "at once"):

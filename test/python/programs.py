@@ -238,7 +238,7 @@ def f(x):
     return a.fa(x)
 print(f(3))
 ''', "a": 'import b\ndef fa(x): return 0 if x < 1 else b.fb(x-1)\n', "b": 'import a\ndef fb(x): return §1|7§ if x < 1 else a.fa(x-1)\n'})
-prog("called while importing", {"main": 'import m\nprint(m.R)\n', "m": H+'''
+prog("called while importing", {"main": 'import m\nprint(m.R)\n', "m": H + '''
 @persistent_cache
 def f(x):
     print("COMPUTE")
@@ -265,7 +265,7 @@ def f(x):
     return c.K + T + x
 print(f(1))
 ''', "c": 'K=1\n', "patch": 'import c\nc.K=§5|6§\nT=1\n'})
-prog("package init lazy", {"main": H+'''
+prog("package init lazy", {"main": H + '''
 import pkg
 @persistent_cache
 def f(x):
@@ -488,7 +488,7 @@ def problems(run, directory, files, name):
 def main():
     work = tempfile.mkdtemp(prefix="stet-programs-", dir=os.environ.get("TMPDIR"))
     stet.Project.init(os.path.join(work, "project")).close()
-    import asyncio  # what children would load again
+    import asyncio  # noqa: F401 what children would load again
 
     run, failed = edits.Runner(False), 0
     for number, (name, files) in enumerate(PROGRAMS.items(), 1):

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 import stet
-from stet import FsPersister, persistent_cache
+from stet import persistent_cache
 
 calls = []
 counted = persistent_cache(ignore="calls")

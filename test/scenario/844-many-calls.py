@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Many calls, and calls that last: no more jobs at a time than -j says; gc keeps what calls that are under way need, also at a remote, and every
 record of a call; whoever joins a call has a timeout of its own; a result that is damaged is mended by running the call again."""
-import json, os, pathlib, sqlite3, subprocess, time, urllib.parse
+import os, pathlib, sqlite3, subprocess, time, urllib.parse
 from tap import STET, answer, finish, stet, t
 
 os.environ["PATH"] = os.environ["STET_BUILD"] + ":" + os.environ["PATH"]

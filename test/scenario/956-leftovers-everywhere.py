@@ -2,7 +2,7 @@
 """What a removed node has left is no source for any kind of reader: a dependency file that names it, its directory or a link to it; a function or a ref over its
 document, a document of its directory, or of a link to it; a pattern in a shell string below a directory that was produced; and a pattern behind a link that was
 produced, whatever has changed behind the link since. Each such node fails and names it, or has what a fresh project has; when the file is removed, it has just that."""
-import os, pathlib, shutil
+import pathlib, shutil
 from tap import finish, stet, t
 
 top, fresh = pathlib.Path("q").absolute(), pathlib.Path("f").absolute()
