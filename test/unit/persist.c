@@ -945,8 +945,8 @@ static void removed(void **state) {
         char *dir = stet_asprintf(parts[i].what, x.dir);
         OK(stet_file_remove_tree(dir, &err));
         stet_free(dir);
-        stet_persist_options o = {.dir = x.dir, .local_dir = x.local, .machine_id = "m1"};
-        OK(stet_persist_open(&o, &x.p, &err));
+        stet_persist_place o = {.dir = x.dir, .local_dir = x.local, .machine_id = "m1"};
+        OK(stet_persist_open_place(&o, &x.p, &err));
         found f = check(&x, false);
         assert_int_equal(f.count, parts[i].found < 0 ? 2 : parts[i].found);
         assert_int_equal(check(&x, false).count, f.count); /* until it is repaired */
