@@ -108,10 +108,10 @@ static void cold(stet_executor *x, uv_loop_t *loop, stet_repo *r) {
         stet_hash node;
         stet_call *c;
         stet_call_arg arg = {.value = stet_value_int(i)};
-        must(stet_calls_node(
-                 r,
-                 &(stet_call_spec){.root = ".", .function = "dml+exec://stet-exec-local/cat", .args = &arg, .count = 1},
-                 &node, &err),
+        must(stet_calls_node(r,
+                             &(stet_calls_node_spec){
+                                 .root = ".", .function = "dml+exec://stet-exec-local/cat", .args = &arg, .count = 1},
+                             &node, &err),
              "node");
         must(stet_executor_start(x, &(stet_call_request){.node = node, .cache = true}, ended, &want, &c, &err),
              "start");
