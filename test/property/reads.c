@@ -18,10 +18,10 @@
  *   L4. the same actions wait for a failure, and none of them is called up to date.
  *
  * STET_TEST_SEED is the seed. Without STET_TEST_LONG each way is taken once, in a form and at a place that the seed
- * draws, and meets a third of the shapes, by a change of the shape and then by a change of a target; all shapes are met.
+ * draws, and meets a part of the shapes, by a change of the shape and then by a change of a target; all shapes are met.
  * STET_TEST_SHAPES=all: each way meets all of them. With STET_TEST_LONG each way is taken in two forms and meets every
- * change from one shape to another, and every change of one target from one version to another, in both directions. STET_TEST_GROUPS bounds how many worlds there are, STET_TEST_WAY takes the looks whose
- * description contains a text.
+ * change from one shape to another, and every change of one target from one version to another, in both directions.
+ * STET_TEST_GROUPS bounds how many worlds there are, STET_TEST_WAY takes the looks whose description contains a text.
  */
 
 #include "../sched_kit.h"
@@ -907,10 +907,11 @@ static void every_look_at_every_shape(void **state) {
     }
     size_t taken = choose(order, t.all.len, all ? 2 : 1), group = 250;
     size_t groups = bound ? strtoul(bound, NULL, 10) : few ? 1 : SIZE_MAX;
+    size_t worlds = (taken + group - 1) / group;
     size_t shapes_in_order[SHAPES], at = SHAPES,
                                     met = all || getenv("STET_TEST_SHAPES") ? SHAPES
                                           : few                             ? SHAPES / 8
-                                                                            : (SHAPES + 2) / 3;
+                                                                            : (SHAPES + worlds - 1) / worlds;
     for (size_t from = 0; from < taken && groups-- > 0; from += group) {
         t.nodes = order + from;
         t.count = taken - from < group ? taken - from : group;
