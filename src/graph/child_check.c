@@ -98,11 +98,20 @@ static bool has_succeeded(checking *c, const stet_action_key *key) {
     return has;
 }
 
+/* The coordinator that a child's action, or a child, belongs to. The caller frees it. */
+static char *coordinator_of(checking *c, const char *id, size_t len) {
+    char *coordinator = stet_child_coordinator(id, len, true);
+    if (stet_process_find(c->g, coordinator))
+        return coordinator;
+    stet_free(coordinator);
+    return stet_child_coordinator(id, len, false);
+}
+
 /* Does something of a child, by its name, wait for one of those above it to succeed? */
 static bool awaits(checking *c, const char *id) {
     bool waits = false;
     for (const char *at = strchr(id, '['); at && !waits; at = strchr(at + 1, '[')) {
-        char *above = stet_strndup(id, (size_t)(at - id));
+        char *above = coordinator_of(c, id, (size_t)(at - id) + 1);
         stet_action_key key = stet_piece_action(c->p, above);
         waits = !has_succeeded(c, &key);
         stet_free(above);
@@ -138,15 +147,6 @@ static stet_status check_docs(checking *c, const char *kind, stet_error *err) {
     stet_free(last);
     stet_free(prefix);
     return status;
-}
-
-/* The coordinator that a child's action, or a child, belongs to. The caller frees it. */
-static char *coordinator_of(checking *c, const char *id, size_t len) {
-    char *coordinator = stet_child_coordinator(id, len, true);
-    if (stet_process_find(c->g, coordinator))
-        return coordinator;
-    stet_free(coordinator);
-    return stet_child_coordinator(id, len, false);
 }
 
 /* A child without its document is made whole by its coordinator, which looks at all of them when it is unknown: then
