@@ -232,7 +232,7 @@ static void forget_outcome(command_run *c) {
     c->result = stet_value_null();
     stet_error_clear(&c->error);
     stet_error_clear(&c->warning);
-    c->changed = c->hit = c->taken = c->wrote = c->found_ended = false;
+    c->changed = c->hit = c->missed = c->taken = c->wrote = c->found_ended = false;
 }
 
 /* Something changed meanwhile: once more, with the inputs as they are now (consumed), sooner or later. If they change
@@ -495,6 +495,7 @@ static void work_done(uv_work_t *w, int status) {
         stet_value_release(c->result);
         c->result = stet_value_null();
         c->hit = false;
+        c->missed = true;
         *stet_vec_add(&s->queue) = c;
     } else {
         if (!c->taken && !c->hit)
@@ -887,7 +888,7 @@ static bool reconsider(command_run *c) {
     c->spec = now;
     stet_error none = STET_ERROR_INIT;
     command_files_release(&c->found);
-    if (!stet_run_is_effect(c->run) && c->spec.cache && look_up(c, &none) == STET_OK) {
+    if (!c->missed && !stet_run_is_effect(c->run) && c->spec.cache && look_up(c, &none) == STET_OK) {
         stet_task *other = in_the_way(c, NULL);
         if (other) {
             command_entry_release(&c->entry);

@@ -49,6 +49,7 @@ typedef struct command_run {
     uv_work_t work;
     bool working;    /* on a worker thread */
     bool hit, taken; /* hit: outputs come from an entry; taken: the collected outcome is good */
+    bool missed;     /* its entry could not be restored: it is not looked up again, but run */
     bool changed;    /* an input changed: look, commit, run again */
     char *moved;     /* the first such input, for the message; or NULL */
     bool wrote;      /* outputs may have been written for the spec, by a command or from an entry */

@@ -133,7 +133,7 @@ static stet_status mark_attempts(marks *m, const stet_attempts *list, int64_t be
     stet_status st = STET_OK;
     for (size_t i = 0; i < list->len && st == STET_OK; i++) {
         bool there = false;
-        stet_object_row row;
+        stet_object_row row = {0};
         if (!is_old(&list->at[i], before_ms))
             st = stet_object_row_of(m->r, list->at[i].node, &there, &row, m->err);
         if (st == STET_OK && there)
