@@ -338,8 +338,82 @@ static bool is_wanted(toml_converter *c, const char *text) {
     return false;
 }
 
+static void take_word(toml_converter *c, size_t node, const char *at, size_t len) {
+    stet_buf word = STET_BUF(0);
+    bool wide = false, literal = false;
+    while (len > 2 && at[0] == '.' && at[1] == '/')
+        at += 2, len -= 2;
+    for (size_t i = 0; i < len; i++) {
+        const char *end = at[i] == '{' ? memchr(at + i, '}', len - i) : NULL;
+        wide = wide || end || strchr("*?[", at[i]);
+        literal = literal || (!end && !strchr("*/", at[i]));
+        stet_buf_char(&word, end ? '*' : at[i]);
+        i = end ? (size_t)(end - at) : i;
+    }
+    if (literal && wide) {
+        *stet_vec_add(&c->wide_words) = (toml_word){stet_strdup(stet_buf_cstr(&word)), node};
+    } else if (literal) {
+        bool added;
+        stet_slot *slot = stet_map_have(&c->words, word.data, word.len, (stet_slot){.n = node + 1}, &added);
+        if (!added && slot->n != node + 1)
+            slot->n = 0;
+    }
+    stet_buf_release(&word);
+}
+
+static void take_words(toml_converter *c) {
+    static const char between[] = " \t\n\"'`|&;<>()=,:$";
+    c->has_words = true;
+    for (size_t i = 0; i < stet_value_count(c->nodes); i++) {
+        stet_value command = stet_value_get(stet_value_at(c->nodes, i), "command");
+        bool list = stet_value_type(command) == STET_TYPE_ARRAY;
+        for (size_t k = 0; k < (list ? stet_value_count(command) : 1); k++) {
+            stet_value one = list ? stet_value_at(command, k) : command;
+            const char *s = stet_value_type(one) == STET_TYPE_STRING ? stet_value_as_string(&one, NULL) : "";
+            for (size_t n; *s; s += n) {
+                s += strspn(s, between);
+                n = strcspn(s, between);
+                if (n)
+                    take_word(c, i, s, n);
+            }
+        }
+    }
+}
+
+/* Does the command of another node than `own` name what is made from `text`, or a directory around it? */
+static bool is_named(toml_converter *c, size_t own, const char *text) {
+    if (!c->has_words)
+        take_words(c);
+    for (const char *end = text + strcspn(text, "/");; end += 1 + strcspn(end + 1, "/")) {
+        const stet_slot *slot = stet_map_get(&c->words, text, (size_t)(end - text));
+        if (slot && slot->n != own + 1)
+            return true;
+        if (!*end)
+            break;
+    }
+    for (size_t i = 0; i < c->wide_words.len; i++)
+        if (c->wide_words.at[i].node != own && stet_path_meets(text, c->wide_words.at[i].text, true))
+            return true;
+    if (!strchr(text, '{'))
+        return false;
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&c->words, &i, &key, &len, &slot);) {
+        char *word = stet_strndup(key, len);
+        bool meets = slot->n != own + 1 && stet_path_meets(text, word, false);
+        stet_free(word);
+        if (meets)
+            return true;
+    }
+    return false;
+}
+
 /* A dependency file that somebody reads is an output like others: it is put back with them. */
-static void collect_depfile(toml_converter *c, const char *id, size_t len, stet_value node) {
+static void collect_depfile(toml_converter *c, size_t number) {
+    size_t len;
+    const char *id = stet_value_key_at(c->nodes, number, &len);
+    stet_value node = stet_value_at(c->nodes, number);
     stet_value depfile = stet_value_get(node, "depfile");
     const char *text = stet_value_type(depfile) == STET_TYPE_STRING ? stet_value_as_string(&depfile, NULL) : NULL;
     stet_error none = STET_ERROR_INIT;
@@ -348,7 +422,8 @@ static void collect_depfile(toml_converter *c, const char *id, size_t len, stet_
         stet_error_clear(&none);
         return; /* the command says what is wrong with it */
     }
-    if (!stet_map_get(&c->paths, path, strlen(path)) && !find_name(c, id, len, "depfile", 7) && is_wanted(c, path))
+    if (!stet_map_get(&c->paths, path, strlen(path)) && !find_name(c, id, len, "depfile", 7) &&
+        (is_wanted(c, path) || is_named(c, number, path)))
         add_output(c, id, len, "depfile", 7, path, stet_value_find(node, "each", 4, NULL));
     else
         stet_free(path);
@@ -376,7 +451,7 @@ void toml_collect_produced(toml_converter *c) {
         if (stet_value_type(node) != STET_TYPE_OBJECT)
             continue;
         if (!stet_value_find(node, "produces", 8, &produces)) {
-            collect_depfile(c, id, len, node);
+            collect_depfile(c, i);
             continue;
         }
         bool table = stet_value_type(produces) == STET_TYPE_OBJECT,
@@ -422,7 +497,7 @@ void toml_collect_produced(toml_converter *c) {
             }
             toml_leave(c, mark);
         }
-        collect_depfile(c, id, len, node);
+        collect_depfile(c, i);
     }
     for (size_t i = 0; i < c->outs.len; i++) {
         size_t len;
@@ -461,6 +536,10 @@ void toml_release_files(toml_converter *c) {
     }
     stet_vec_release(&c->outs);
     stet_vec_release(&c->eaches);
+    for (size_t i = 0; i < c->wide_words.len; i++)
+        stet_free(c->wide_words.at[i].text);
+    stet_vec_release(&c->wide_words);
+    stet_map_release(&c->words);
     stet_map_release(&c->above);
     stet_map_release(&c->paths);
     stet_map_release(&c->names);

@@ -32,6 +32,11 @@ typedef struct toml_edge {
     char *wanted, *path; /* what is read, and which output that can be; NULL: a value */
 } toml_edge;
 
+typedef struct toml_word {
+    char *text;
+    size_t node;
+} toml_word;
+
 typedef struct toml_converter {
     const char *file, *text;
     size_t len;
@@ -44,6 +49,11 @@ typedef struct toml_converter {
     STET_VEC(toml_produced) outs;
     /* Indexes in outs of nodes with `each`: every path that is read is compared with them. */
     STET_VEC(size_t) eaches;
+    /* Words of commands, for dependency files that another node's command names: plain ones (word -> 1 + index of its
+     * node, or 0: of several), and those with wildcards or {...}, which become wildcards. */
+    stet_map words;
+    STET_VEC(toml_word) wide_words;
+    bool has_words;
     stet_map above;   /* directories of the plain paths in outs */
     stet_map numbers; /* node -> its index */
     STET_VEC(toml_edge) edges;
