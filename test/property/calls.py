@@ -3,14 +3,14 @@
 random, with their adapters and workers. Whatever happens: a key's program runs once where its supervisor lives, everybody who gets an
 answer gets the same, and in the end everybody gets one.
 
-Seeded: SEED=N repeats a run."""
+STET_SEED picks another run."""
 import json, os, pathlib, random, signal, subprocess, sys, time
 sys.path.insert(0, os.environ["STET_SOURCE"] + "/test/scenario")
 from tap import LONG, SHORT, STET, finish, stet, t
 
 os.environ["PATH"] = os.environ["STET_BUILD"] + ":" + os.environ["PATH"]
-SEED = int(os.environ.get("SEED") or time.time_ns() % 1000000)
-print(f"# SEED={SEED}")
+SEED = int(os.environ.get("STET_SEED", "1"))
+print(f"# STET_SEED={SEED}")
 rand = random.Random(SEED)
 HERE = pathlib.Path.cwd()
 KEYS, ROUNDS = 5, 400 if LONG else 15 if SHORT else 40

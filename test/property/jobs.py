@@ -4,14 +4,14 @@ much, while clients, adapters, supervisors, workers and jobs are killed at rando
 number that no other run has. No call ever shows another call's bytes or those of a run that did not end well; what is kept never changes;
 what is not kept runs again; a job whose supervisor nobody killed and that ends by itself runs once.
 
-Seeded: SEED=N repeats a run."""
+STET_SEED picks another run."""
 import base64, json, os, pathlib, random, signal, subprocess, sys, time
 sys.path.insert(0, os.environ["STET_SOURCE"] + "/test/scenario")
 from tap import LONG, SHORT, STET, finish, stet, t
 
 os.environ["PATH"] = os.environ["STET_BUILD"] + ":" + os.environ["PATH"]
-SEED = int(os.environ.get("SEED") or time.time_ns() % 1000000)
-print(f"# SEED={SEED}")
+SEED = int(os.environ.get("STET_SEED", "1"))
+print(f"# STET_SEED={SEED}")
 rand = random.Random(SEED)
 HERE = pathlib.Path.cwd()
 LOG = HERE / "log"
