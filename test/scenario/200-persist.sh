@@ -83,7 +83,11 @@ t "and whole"                              cmp zeros <(stet persist get --block 
 printf 'X' | dd of="$(find .stet/persist/objects -type f -name '*.zst')" bs=1 seek=20 conv=notrunc status=none
 t "check finds a damaged object"           expect_status 1 stet check --only persist
 t "get does not return it"                 expect_status 3 stet persist get --block z --module $M1
-t "repair moves it to the trash"           expect_status 1 stet check --only persist --repair
-t "the same put heals it"                  stet persist put --block z --module $M1 --variables zeros --format bytes --created-at "$(stet persist show --block z --json | json created_at)"
+created=$(stet persist show --block z --json | json created_at)
+t "repair moves it to the trash"           stet check --only persist --repair
+t "with the entry that names it"           expect_status 3 stet persist get --block z --module $M1
+t "nothing is left to repair"              stet check --only persist
+t "the same put heals it"                  stet persist put --block z --module $M1 --variables zeros --format bytes --created-at "$created"
+t "and it is whole again"                  cmp zeros <(stet persist get --block z --module $M1)
 t "gc"                                     stet gc
 finish
