@@ -38,7 +38,9 @@ class Run:
 
     def file(self, name, text):
         path = self.directory / name
-        path.write_text(textwrap.dedent(text))
+        new = path.with_name(path.name + ".new")
+        new.write_text(textwrap.dedent(text))
+        new.replace(path)  # another process may be about to read it
         # Python takes a compiled file for current by its whole second.
         for old in (path.parent / "__pycache__").glob(path.stem + ".*"):
             old.unlink()
