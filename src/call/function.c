@@ -318,7 +318,8 @@ stet_status stet_function_code(const stet_function *f, const char *root, stet_na
     finder n = {.f = f, .root = root, .out = out, .err = err};
     size_t from = out->len, kept = from;
     stet_function_named(f, add_named, &n);
-    qsort(out->at + from, out->len - from, sizeof *out->at, compare);
+    if (out->len > from)
+        qsort(out->at + from, out->len - from, sizeof *out->at, compare);
     for (size_t i = from; i < out->len; i++)
         if (kept > from && strcmp(out->at[kept - 1], out->at[i]) == 0)
             stet_free(out->at[i]);
