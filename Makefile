@@ -115,7 +115,7 @@ sanitize: setup-test
 THREADTESTS := files_watch fleet_ops fleet_queue fleet_registry invoke mcp persist_threads pool
 sanitize-threads: setup-test
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/sanitize-threads SANITIZE=thread OPT='-O1 -g' programs $(THREADTESTS:%=$(BUILD)/sanitize-threads/test/unit/%)
-	@test/run --build $(abspath $(BUILD))/thread --jobs $(JOBS) --filter '^(unit/($(subst $(space),|,$(THREADTESTS)))|scenario/704-mcp-threads)$$' unit scenario
+	@test/run --build $(abspath $(BUILD))/sanitize-threads --jobs $(JOBS) --filter '^(unit/($(subst $(space),|,$(THREADTESTS)))|scenario/704-mcp-threads)$$' unit scenario
 
 # clang-tidy needs some seconds for each file: a stamp for each, so that a second run looks only at what has changed. The stamp hangs on
 # the object, which make already rebuilds when one of the file's headers has changed. cppcheck keeps its own notes in its directory.
