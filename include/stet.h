@@ -25,7 +25,9 @@
  *     Any other handle is used by one thread at a time unless its description says otherwise.
  *   - A struct with options begins with its size, which its _INIT sets. A library that is newer than the program takes
  *     options that it lacks as zero. docs/c.md says which versions fit together.
- *   - Running out of memory ends the process. No other input or condition does.
+ *   - Running out of memory ends the process. So may a mistake in the program that calls: NULL for a pointer that is not
+ *     said to be optional, text that is not UTF-8 where a value is made from it, an index out of range. Data from
+ *     outside (files, JSON, messages) never does.
  *   - Strings are UTF-8. Lengths are in bytes.
  */
 #ifndef STET_H

@@ -8,7 +8,7 @@ The oracle is a fresh project with the sources alone. After each step:
   - before a run, what is shown as standing is what the fresh project has;
   - after `stet run -k` each node has the fresh project's value, or fails as it does there; while files of removed nodes lie around, it may fail instead and
     name such a file; when they are removed, it has the fresh project's value;
-  - a run that ends with 0 leaves nothing to do: for `status`, `run -n`, `why` and another run; `get --fresh` gives the same value.
+  - a run that ends with 0 leaves nothing to do: for `action list`, `run -n` and another run; `get --fresh` gives the same value.
 
 STET_SEED, STET_STEPS (projects)."""
 import json, os, pathlib, random, re, shutil, signal, subprocess, sys, time
