@@ -63,7 +63,7 @@ static stet_status refuse_network(const char *path, stet_error *err) {
         return status;
     stet_fail(err, STET_UNSUPPORTED, "%s: on a network file system (%s), where a database can't be kept safely", path,
               name);
-    stet_hint(err, "set `local = \"PATH\"` in .stet/config.toml to a directory on a local disk");
+    stet_hint(err, "set `local = \"PATH\"` in .stet/config.toml to a directory on a local disk, then run `stet trust`");
     return STET_UNSUPPORTED;
 }
 
@@ -155,6 +155,9 @@ static stet_status connect(stet_db *db, const found *f, bool volatile_sync, stet
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    /* stet makes none of these: in a file that came from elsewhere they would run somebody's SQL. */
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
     char *sql = stet_asprintf("PRAGMA cell_size_check=on; PRAGMA mmap_size=0; PRAGMA journal_size_limit=%d;"
                               "PRAGMA cache_size=-%d; PRAGMA synchronous=%s",
                               WAL_FILE_MAX, CACHE_KIB, volatile_sync ? "normal" : "full");
@@ -175,6 +178,7 @@ static stet_status connect(stet_db *db, const found *f, bool volatile_sync, stet
 typedef struct identity {
     int64_t kind, version;
     bool blank;
+    bool foreign; /* it has triggers, views or virtual tables, which stet never makes */
 } identity;
 
 /* One statement of two pragmas costs more than two: the table-valued forms are virtual tables. */
@@ -189,6 +193,11 @@ static identity identify(stet_db *db) {
         if (id.blank || id.kind != 0)
             break;
     }
+    /* Only tables and indexes have a first page. */
+    id.foreign = !id.blank && stet_db_int(db,
+                                          "SELECT count(*) FROM sqlite_schema WHERE ifnull(rootpage, 0) = 0 AND "
+                                          "name NOT LIKE 'sqlite!_%' ESCAPE '!'",
+                                          0) > 0;
     return id;
 }
 
@@ -198,6 +207,11 @@ static stet_status refuse_identity(const stet_db *db, identity id, const stet_db
     if (id.kind != kind_number(opts->kind)) {
         stet_fail(err, STET_INVALID, "%s: a SQLite database, but not one that stet made as a %s", db->path, opts->kind);
         stet_hint(err, "was it put here by mistake? Move it away");
+        return STET_INVALID;
+    }
+    if (id.foreign) {
+        stet_fail(err, STET_INVALID, "%s: has triggers, views or virtual tables, which stet did not make", db->path);
+        stet_hint(err, "it was changed by another program: put a copy from before in its place, or move it away");
         return STET_INVALID;
     }
     if (id.version > opts->migration_count || id.version < 0) {

@@ -12,6 +12,10 @@
 #include "memory/commit.h"
 #include "memory/walk.h"
 
+/* Numbers of commits are exact in every JSON reader, and can't overflow. At a million commits a second it takes 285
+ * years to get there. */
+#define SEQ_MAX ((int64_t)1 << 53)
+
 #define COMMIT_BODY_MAX STET_COMMIT_MAX_BYTES
 
 /* A document of the space written to, while a group is being stored. */
@@ -381,6 +385,11 @@ static void write_heads(store *c) {
 
 static stet_status publish(store *c, stet_group_member *m, stet_error *err) {
     size_t n = c->outcomes.len;
+    if (c->now >= SEQ_MAX || c->now < 0) {
+        stet_fail(err, STET_CORRUPT, "the sequence of the space is %lld, which no space reaches", (long long)c->now);
+        stet_hint(err, "its database was damaged or changed by another program: see what `stet check` says");
+        return STET_CORRUPT;
+    }
     int64_t seq = c->now + 1;
     if (n > 1)
         qsort(c->outcomes.at, n, sizeof *c->outcomes.at, by_doc);

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/vec.h"
@@ -143,13 +144,18 @@ static stet_status damaged(stet_error *err) {
     return stet_fail(err, STET_CORRUPT, "a stored directory is damaged");
 }
 
-/* A path that stays below the top. */
+static bool is_name(const char *part, size_t len, const char *name) {
+    return len == strlen(name) && strncasecmp(part, name, len) == 0; /* for file systems that do not tell case apart */
+}
+
+/* A path that stays below the top, and that command_dir_put could have stored: `.git` and `.stet` say what other
+ * programs do. */
 static bool safe(const char *path) {
     if (!*path || *path == '/')
         return false;
     for (const char *p = path; *p;) {
         size_t n = strcspn(p, "/");
-        if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+        if (n == 0 || is_name(p, n, ".") || is_name(p, n, "..") || is_name(p, n, ".git") || is_name(p, n, ".stet"))
             return false;
         p += n;
         if (*p && !*++p)

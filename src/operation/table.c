@@ -17,6 +17,7 @@
     X(stet_ops_watch)                                                                                                  \
     X(stet_ops_init)                                                                                                   \
     X(stet_ops_project)                                                                                                \
+    X(stet_ops_trust)                                                                                                  \
     X(stet_ops_stores)                                                                                                 \
     X(stet_ops_version)                                                                                                \
     X(stet_ops_doctor)                                                                                                 \

@@ -60,7 +60,8 @@ STET_CHECKED stet_status stet_file_inside(const char *root, const char *path, bo
 /* A unique name in `dir`: "<prefix>.<pid>.<start time>.<random>", so that a sweep can tell whose file it is. Creates
  * nothing. */
 char *stet_file_temp_name(const char *dir, const char *prefix);
-/* Was this file made by a process that has ended, or longer than `max_age_s` ago? For sweeping. */
+/* Is this such a name, and was the file made by a process that has ended, or longer than `max_age_s` ago? For sweeping.
+ */
 bool stet_file_temp_is_dead(const char *name, int64_t max_age_s, const struct stat *st);
 
 typedef enum stet_copy_how { STET_COPY_REFLINK, STET_COPY_HARDLINK, STET_COPY_BYTES } stet_copy_how;

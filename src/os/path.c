@@ -94,7 +94,7 @@ static bool climbs(const char *rest) {
 }
 
 stet_status stet_file_inside(const char *root, const char *path, bool *out, stet_error *err) {
-    char *real_root;
+    char *real_root = NULL; /* gcc does not see that realpath set it */
     stet_status status = stet_file_realpath(root, &real_root, err);
     if (status != STET_OK)
         return status;
@@ -169,13 +169,13 @@ static bool parse_temp_name(const char *name, int64_t *pid, uint64_t *start) {
 }
 
 bool stet_file_temp_is_dead(const char *name, int64_t max_age_s, const struct stat *st) {
-    /* Old enough is dead whoever made it: a pid of another machine or container says nothing here. */
-    if (st && stet_clock_ms() / 1000 - (int64_t)st->st_mtime > max_age_s)
-        return true;
     int64_t pid;
     uint64_t start;
     if (!parse_temp_name(name, &pid, &start))
-        return false;
+        return false; /* not one of stet's: not ours to delete, however old */
+    /* Old enough is dead whoever made it: a pid of another machine or container says nothing here. */
+    if (st && stet_clock_ms() / 1000 - (int64_t)st->st_mtime > max_age_s)
+        return true;
     stet_proc_id id = stet_proc_self();
     id.pid = pid;
     id.start = start;

@@ -18,7 +18,9 @@ static const char config_text[] =
     "version = 1\n"
     "\n"
     "# Where this machine's own files go (databases, indexes), if not to .stet/local: an absolute path, or one\n"
-    "# relative to the project. Needed where the project lies on a network file system.\n"
+    "# relative to the project. Needed where the project lies on a network file system. A place outside of the "
+    "project\n"
+    "# has to be allowed once on each machine: stet trust.\n"
     "# local = \"/var/tmp/my-project\"\n";
 
 /* What synchronisation leaves out: this machine's files, and in persist/ the locks and the log of this machine. */
@@ -161,7 +163,21 @@ static void place_inner(stet_project *p) {
     stet_free(inner);
 }
 
-static stet_status read_config(stet_project *p, stet_error *err) {
+/* Nothing behind an untrusted link or path is read. */
+static stet_status check_trust(const stet_project *p, stet_value reaches, stet_error *err) {
+    bool trusted;
+    stet_status status = project_is_trusted(p->root, reaches, &trusted, err);
+    if (status != STET_OK || trusted)
+        return status;
+    stet_value first = stet_value_at(reaches, 0), what = stet_value_get(first, "what"),
+               where = stet_value_get(first, "where");
+    status = stet_fail(err, STET_DENIED, "%s: this project reaches outside of itself: %s leads to %s", p->root,
+                       stet_value_as_string(&what, NULL), stet_value_as_string(&where, NULL));
+    stet_hint(err, "if you trust this project, allow that once on this machine with `stet trust`");
+    return status;
+}
+
+static stet_status parse_config(stet_project *p, stet_error *err) {
     char *path = stet_file_join(p->root, ".stet/config.toml");
     stet_buf text = STET_BUF(0);
     stet_status status = stet_file_read(path, CONFIG_MAX, &text, err);
@@ -181,6 +197,60 @@ static stet_status read_config(stet_project *p, stet_error *err) {
     return status;
 }
 
+/* What the settings name. A setting of a wrong type reaches nothing; whoever uses it says what is wrong. */
+static stet_status reach_settings(stet_project *p, stet_value *reaches, stet_error *err) {
+    stet_value dir = stet_project_setting(p, "persist.defaults.dir_path"),
+               remote = stet_project_setting(p, "calls.remote");
+    stet_status status = STET_OK;
+    if (stet_value_type(stet_project_setting(p, "local")) ==
+        STET_TYPE_STRING) /* .stet/local counts as a link of .stet */
+        status = project_reach_path(p->root, p->local, "`local` in .stet/config.toml", reaches, err);
+    if (status == STET_OK && stet_value_type(dir) == STET_TYPE_STRING) {
+        char *path = stet_project_path(p, stet_value_as_string(&dir, NULL));
+        status = project_reach_path(p->root, path, "`persist.defaults.dir_path` in .stet/config.toml", reaches, err);
+        stet_free(path);
+    }
+    if (status == STET_OK && stet_value_type(remote) == STET_TYPE_STRING) {
+        const char *uri = stet_value_as_string(&remote, NULL);
+        static const char scheme[] = "file://";
+        const char *path = strncmp(uri, scheme, sizeof scheme - 1) == 0 ? uri + sizeof scheme - 1 : NULL;
+        if (path && path[0] == '/')
+            status = project_reach_path(p->root, path, "`calls.remote` in .stet/config.toml", reaches, err);
+    }
+    return status;
+}
+
+/* Reads config.toml and lists what the project reaches. With `check` it stops at the first place that is not trusted,
+ * before it looks there: .stet and config.toml can be links themselves. */
+static stet_status read_config(stet_project *p, bool check, stet_value *reaches, stet_error *err) {
+    char *inner = stet_file_join(p->root, ".stet"), *persist = stet_file_join(inner, "persist");
+    stet_status status = project_reach_link(inner, ".stet", reaches, err);
+    if (status == STET_OK)
+        status = project_reach_inside(inner, ".stet", reaches, err);
+    if (status == STET_OK && check)
+        status = check_trust(p, *reaches, err);
+    if (status == STET_OK)
+        status = parse_config(p, err);
+    if (status == STET_OK)
+        status = reach_settings(p, reaches, err);
+    if (status == STET_OK && check)
+        status = check_trust(p, *reaches, err);
+    if (status == STET_OK)
+        status = project_reach_inside(persist, ".stet/persist", reaches, err);
+    if (status == STET_OK) {
+        char *spaces = stet_file_join(p->local, "spaces");
+        status = project_reach_inside(p->local, "local", reaches, err);
+        if (status == STET_OK)
+            status = project_reach_inside(spaces, "local/spaces", reaches, err);
+        stet_free(spaces);
+    }
+    if (status == STET_OK && check)
+        status = check_trust(p, *reaches, err);
+    stet_free(persist);
+    stet_free(inner);
+    return status;
+}
+
 static bool holds_project(const char *dir) {
     char *config = stet_file_join(dir, ".stet/config.toml");
     struct stat st;
@@ -190,7 +260,7 @@ static bool holds_project(const char *dir) {
     return there;
 }
 
-stet_status stet_project_open(const char *root, stet_project **out, stet_error *err) {
+static stet_status open_at(const char *root, bool check, stet_value *reaches, stet_project **out, stet_error *err) {
     if (!holds_project(root)) {
         stet_fail(err, STET_NOT_FOUND, "%s: no stet project (it has no .stet/config.toml)", root);
         stet_hint(err, "make one with `stet init`");
@@ -201,13 +271,20 @@ stet_status stet_project_open(const char *root, stet_project **out, stet_error *
     if (status == STET_OK)
         status = check_path(p->root, err);
     if (status == STET_OK)
-        status = read_config(p, err);
+        status = read_config(p, check, reaches, err);
     if (status != STET_OK) {
         stet_project_close(p);
         return status;
     }
     *out = p;
     return STET_OK;
+}
+
+stet_status stet_project_open(const char *root, stet_project **out, stet_error *err) {
+    stet_value reaches = stet_value_array();
+    stet_status status = open_at(root, true, &reaches, out, err);
+    stet_value_release(reaches);
+    return status;
 }
 
 stet_status stet_project_open_beside(const stet_project *p, const char *local, stet_project **out, stet_error *err) {
@@ -219,26 +296,59 @@ stet_status stet_project_open_beside(const stet_project *p, const char *local, s
     return STET_OK;
 }
 
-stet_status stet_project_find(const char *from, stet_project **out, stet_error *err) {
+/* The nearest directory upwards that holds a project. */
+static stet_status find_root(const char *from, char **out, stet_error *err) {
     char *at;
     stet_status status = stet_file_realpath(from, &at, err);
     if (status != STET_OK)
         return status;
-    for (;;) {
-        if (holds_project(at)) {
-            status = stet_project_open(at, out, err);
-            break;
-        }
+    while (!holds_project(at)) {
         if (strcmp(at, "/") == 0) {
+            stet_free(at);
             status = stet_fail(err, STET_NOT_FOUND, "no stet project in %s, nor in a directory above it", from);
             stet_hint(err, "make one with `stet init`");
-            break;
+            return status;
         }
         char *up = stet_file_dirname(at);
         stet_free(at);
         at = up;
     }
-    stet_free(at);
+    *out = at;
+    return STET_OK;
+}
+
+stet_status stet_project_find(const char *from, stet_project **out, stet_error *err) {
+    char *root;
+    stet_status status = find_root(from, &root, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_project_open(root, out, err);
+    stet_free(root);
+    return status;
+}
+
+stet_status stet_project_trust(const char *from, stet_trust what, stet_value *out, stet_error *err) {
+    char *root;
+    stet_project *p = NULL;
+    stet_value reaches = stet_value_array();
+    bool trusted = false;
+    stet_status status = find_root(from, &root, err);
+    if (status != STET_OK)
+        return status;
+    status = open_at(root, false, &reaches, &p, err);
+    if (status == STET_OK && what != STET_TRUST_SHOW)
+        status = project_trust_write(p->root, what == STET_TRUST_GRANT ? reaches : stet_value_null(), err);
+    if (status == STET_OK)
+        status = project_is_trusted(p->root, reaches, &trusted, err);
+    if (status == STET_OK) {
+        *out = stet_value_object();
+        stet_value_put(out, "root", stet_value_string(p->root));
+        stet_value_put(out, "trusted", stet_value_bool(trusted));
+        stet_value_put(out, "reaches", stet_value_retain(reaches));
+    }
+    stet_value_release(reaches);
+    stet_project_close(p);
+    stet_free(root);
     return status;
 }
 

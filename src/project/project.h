@@ -40,6 +40,17 @@ stet_value stet_project_setting(const stet_project *p, const char *dotted);
  * Caller frees. */
 char *stet_project_path(const stet_project *p, const char *relative);
 
+/* A project that somebody else made (a clone, an archive) could lead stet out of its own directory: `local`,
+ * `persist.defaults.dir_path` and `calls.remote` in config.toml can name any place, and .stet or something in it can be a
+ * symbolic link. stet writes and deletes there. So a project that reaches outside is opened only if this user has said
+ * on this machine that it may (`stet trust`); otherwise opening it is STET_DENIED. $STET_HOME/trust/ keeps the list of
+ * places that were trusted, for each project. If the project reaches another place later, that has to be trusted, too.
+ *
+ * Finds the project as stet_project_find does, trusted or not, and makes it trusted, not trusted, or leaves it as it is.
+ * `*out` is an object: {"root", "trusted", "reaches": [{"what", "where"}]}. */
+typedef enum stet_trust { STET_TRUST_SHOW, STET_TRUST_GRANT, STET_TRUST_REVOKE } stet_trust;
+STET_CHECKED stet_status stet_project_trust(const char *from, stet_trust what, stet_value *out, stet_error *err);
+
 /* Directories of stet's that lie elsewhere than in .stet/ by name: `local` of config.toml, and what .stet leads to if it
  * is a link. They are known while their project is open. Nothing in them is a file of the project. Paths are absolute.
  * Any thread. */

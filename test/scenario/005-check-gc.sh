@@ -33,12 +33,12 @@ t "doctor says so and goes on"            expect_out "clock" bash -c '"$STET" do
 printf 'version = 1\n' >.stet/config.toml
 
 mkdir -p .stet/local/temp
-echo junk >".stet/local/temp/x.$$.1.abc"           # this shell lives, but was not started at time 1
-touch -d '3 days ago' .stet/local/temp/old.999999999.5.abc
+echo junk >".stet/local/temp/x.$$.1.0123456789abcdef"           # this shell lives, but was not started at time 1
+touch -d '3 days ago' .stet/local/temp/old.999999999.5.0123456789abcdef
 t "gc --dry-run frees nothing"            stet gc --dry-run
 t "and counts"                            test "$(stet gc --dry-run --json | json stores.0.items)" -ge 1
-t "both are still there"                  test -e .stet/local/temp/old.999999999.5.abc
+t "both are still there"                  test -e .stet/local/temp/old.999999999.5.0123456789abcdef
 t "gc frees"                              stet gc
-t "what the dead left"                    test ! -e .stet/local/temp/old.999999999.5.abc
+t "what the dead left"                    test ! -e .stet/local/temp/old.999999999.5.0123456789abcdef
 t "again there is nothing to free"        same 0 "$(stet gc --json --only project | json stores.0.items)"
 finish

@@ -116,11 +116,21 @@ static void settings(void **state) {
     stet_project_close(p);
 }
 
+static void trust(const char *dir) {
+    stet_project *p;
+    stet_value said;
+    assert_int_equal(stet_project_open(dir, &p, &err), STET_DENIED);
+    stet_error_clear(&err);
+    OK(stet_project_trust(dir, STET_TRUST_GRANT, &said, &err));
+    stet_value_release(said);
+}
+
 static void local_elsewhere(void **state) {
     (void)state;
     stet_project *p;
     OK(stet_project_init("l", NULL, &err));
     put("l/.stet/config.toml", "version = 1\nlocal = \"/var/tmp/elsewhere\"\n");
+    trust("l");
     OK(stet_project_open("l", &p, &err));
     char *path = stet_project_path(p, "local/repo.db");
     assert_string_equal(path, "/var/tmp/elsewhere/repo.db");
@@ -131,6 +141,7 @@ static void local_elsewhere(void **state) {
     expect_path(p, "persist", ".stet/persist");
     stet_project_close(p);
     put("l/.stet/config.toml", "version = 1\nlocal = \"../near\"\n");
+    trust("l");
     OK(stet_project_open("l", &p, &err));
     expect_path(p, "local/x", "../near/x");
     stet_project_close(p);
