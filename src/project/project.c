@@ -237,7 +237,10 @@ static stet_status read_config(stet_project *p, bool check, stet_value *reaches,
         status = check_trust(p, *reaches, err);
     if (status == STET_OK)
         status = project_reach_inside(persist, ".stet/persist", reaches, err);
-    if (status == STET_OK) {
+    bool near = false; /* `local` elsewhere is allowed as a whole or not at all */
+    if (status == STET_OK)
+        status = stet_file_inside(p->root, p->local, &near, err);
+    if (status == STET_OK && near) {
         char *spaces = stet_file_join(p->local, "spaces");
         status = project_reach_inside(p->local, "local", reaches, err);
         if (status == STET_OK)

@@ -116,6 +116,7 @@ const char *stet_plan_name(const stet_plan *p, uint32_t node);
 void *stet_plan_data(const stet_plan *p, uint32_t node);
 /* The same; NULL for an action that was removed or unloaded. For walks over all numbers. */
 void *stet_plan_data_there(const stet_plan *p, uint32_t node);
+uint32_t stet_plan_rank(const stet_plan *p, uint32_t node);
 void stet_plan_set_rank(stet_plan *p, uint32_t node, uint32_t rank);
 size_t stet_plan_count(const stet_plan *p);
 /* Replaces the options that `node` was added with, except its kind (effect, late) and `data`. Call

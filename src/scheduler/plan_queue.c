@@ -51,6 +51,10 @@ void plan_raise_rank(stet_plan *p, uint32_t id, uint32_t rank) {
         plan_queue_push(p, id);
 }
 
+uint32_t stet_plan_rank(const stet_plan *p, uint32_t id) {
+    return p->nodes.at[id].rank;
+}
+
 void stet_plan_set_rank(stet_plan *p, uint32_t id, uint32_t rank) {
     node *n = &p->nodes.at[id];
     if (n->rank == rank)

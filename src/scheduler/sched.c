@@ -428,7 +428,7 @@ static stet_status load_work(settling *w, stet_error *err) {
     if (status == STET_OK)
         status = sched_envelopes_again(s, err);
     if (status == STET_OK)
-        sched_retry(s);
+        status = sched_retry(s, err);
     if (w->again)
         stet_plan_resume(s->plan);
     else

@@ -90,6 +90,15 @@ static stet_status refuse_unsaid(const action_run *r, stet_pathref path, stet_er
     return STET_INVALID;
 }
 
+/* Whether a write succeeds depends on what is on the way to its place. Of a run that succeeds, its writes tell that; of
+ * one that fails, or that goes on after a failed write, this read does. */
+static void read_way(action_run *r, const stet_docname *name, stet_pathref path) {
+    stet_value ignored;
+    stet_error mine = STET_ERROR_INIT; /* that nothing is there is recorded, too */
+    if (stet_tx_read(r->tx, NULL, name, path, STET_SHALLOW, &ignored, &mine) != STET_OK)
+        stet_error_clear(&mine);
+}
+
 stet_status sched_cell_write(action_run *r, stet_pathref path, stet_value value, stet_error *err) {
     stet_reader_place at = {.path = STET_PATH_INIT};
     stet_status status = refuse_unsaid(r, path, err);
@@ -118,6 +127,8 @@ stet_status sched_cell_write(action_run *r, stet_pathref path, stet_value value,
             status = stet_piece_mark_set(r->tx, &name, stet_path_ref(&at.path), err);
         if (status == STET_OK)
             note_set(r, &name, stet_path_ref(&at.path));
+        else
+            read_way(r, &name, stet_path_ref(&at.path));
     }
     stet_reader_place_release(&at);
     return status;
@@ -268,6 +279,8 @@ stet_status sched_cells_drop(action_run *r, stet_error *err) {
             stet_error_move(err, &mine);
         stet_error_clear(&mine);
     }
+    for (size_t i = 0; i < r->set.len && status == STET_OK; i++)
+        read_way(r, &r->set.at[i].name, r->set.at[i].path);
     stet_arena_release(&arena);
     forget_written(r);
     return status;

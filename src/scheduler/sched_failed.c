@@ -94,17 +94,45 @@ stet_status sched_meet_failures(stet_sched *s, stet_error *err) {
     return status;
 }
 
-void sched_retry(stet_sched *s) {
+/* Whoever reads what the coordinators of a child make reads what the child makes, too. */
+static stet_status add_coordinators(stet_sched *s, const sched_action *a, stet_plan_nodes *out, stet_error *err) {
+    stet_status status = STET_OK;
+    while (a && status == STET_OK) {
+        stet_value parent = stet_value_get(a->row, "parent");
+        uint32_t id;
+        if (stet_value_type(parent) != STET_TYPE_STRING)
+            break;
+        status = sched_load(s, a->piece->piece->key, stet_value_as_string(&parent, NULL), &id, err);
+        if (status == STET_OK)
+            *stet_vec_add(out) = id;
+        a = status == STET_OK ? stet_plan_data(s->plan, id) : NULL;
+    }
+    return status;
+}
+
+stet_status sched_retry(stet_sched *s, stet_error *err) {
     if (s->blocked.retried || s->preflight.active || !s->opts.retry_failed)
-        return;
+        return STET_OK;
     s->blocked.retried = true;
+    stet_plan_nodes retried = {0}, below = {0};
     sched_action *a;
     for (size_t i = 0; (a = sched_noted(s, &i));) {
         if (!a->failed || pending(s, a))
             continue;
         a->asked = true;
         stet_plan_mark(s->plan, a->id, STET_PLAN_DIRTY, INT64_MIN / 2);
+        *stet_vec_add(&retried) = a->id;
     }
+    /* What is downstream of them is loaded, up to date or not: so that ranks put effects behind them that they lead to
+     * over others (F7). */
+    stet_status status = STET_OK;
+    for (size_t i = 0, own = retried.len; i < own && status == STET_OK; i++)
+        status = add_coordinators(s, stet_plan_data(s->plan, retried.at[i]), &retried, err);
+    if (status == STET_OK && retried.len > 0)
+        status = stet_plan_downstream(s->plan, retried.at, retried.len, &below, err);
+    stet_vec_release(&retried);
+    stet_vec_release(&below);
+    return status;
 }
 
 void sched_fell(stet_sched *s, const sched_action *a) {
@@ -162,7 +190,7 @@ static bool same_nodes(const stet_plan_nodes *a, const stet_plan_nodes *b) {
 }
 
 static bool may_be_below(const sched_action *a) {
-    return a && !a->failed && !a->declined && !a->ran;
+    return a && !a->failed && !a->declined;
 }
 
 /* From the beginning. The walk down is made again only if it could find others than the last one. */
@@ -359,14 +387,15 @@ static void add_reads(stet_sched *s, const stet_tx_read_record *at, size_t count
     }
 }
 
-/* BEGINS: it has not run yet, and must not do so on what is outdated. FAILED: it ran, and failed, which does not count
- * if something is outdated that it read. */
+/* BEGINS: it has not run yet, and must not do so on what is outdated. FAILED, MADE: it ran, which does not count if
+ * something is outdated that it read: that may turn out to wait, and then this one waits, too. */
 typedef enum { BEGINS, FAILED, MADE } phase;
 
 static sched_turn conclude(stet_sched *s, sched_action *a, const read_list *l, phase at) {
     bool outdated, far = at == BEGINS && any_far(s, l->at, l->len), hidden = s->marks.surveyed > 0;
     sched_turn turn = judge(s, a, l, &outdated);
-    if (turn == SCHED_GO && (at == MADE || !(outdated || hidden || far)))
+    hidden &= at != MADE;
+    if (turn == SCHED_GO && !(outdated || hidden || far))
         return SCHED_GO;
     bool gained = sched_also_reads(s, a, l->at, l->len);
     outdated |= gained && hidden;
@@ -405,6 +434,55 @@ static void add_list_of(stet_sched *s, const sched_action *a, stet_arena *arena,
         *stet_vec_add(out) = reads[i];
 }
 
+/* Adds the makers of what is read that were not met before. */
+static void add_makers(stet_sched *s, const stet_plan_read *reads, size_t count, stet_map *met, stet_plan_nodes *todo) {
+    stet_plan_nodes makers = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (sched_doc_is_far(s, reads[i].doc))
+            continue; /* F6: settled first */
+        stet_vec_clear(&makers);
+        stet_plan_makers(s->plan, reads[i].doc, reads[i].path, &makers);
+        for (size_t k = 0; k < makers.len; k++)
+            if (!stet_map_get(met, &makers.at[k], sizeof *makers.at)) {
+                stet_map_put(met, &makers.at[k], sizeof *makers.at, (stet_slot){.n = 1});
+                *stet_vec_add(todo) = makers.at[k];
+            }
+    }
+    stet_vec_release(&makers);
+}
+
+/* F7, over any number of actions in between: is one going to run that leads to what it reads? Then it is put behind
+ * that one. Ranks tell this only of edges that were known when they were given, and not of those to children and to
+ * other pieces. */
+static bool behind_outdated(stet_sched *s, const sched_action *a, const read_list *l) {
+    stet_map met = {0};
+    stet_plan_nodes todo = {0};
+    bool found = false;
+    uint32_t last = 0;
+    stet_map_put(&met, &a->id, sizeof a->id, (stet_slot){.n = 1});
+    add_makers(s, l->at, l->len, &met, &todo);
+    while (todo.len > 0) {
+        uint32_t id = todo.at[--todo.len];
+        const sched_action *maker = stet_plan_data(s->plan, id);
+        if (!maker || comes_before(a, maker))
+            continue;
+        if (may_run(s, maker)) {
+            found = true;
+            last = stet_plan_rank(s->plan, id) > last ? stet_plan_rank(s->plan, id) : last;
+        }
+        size_t count = stet_plan_reads(s->plan, id, NULL, 0);
+        stet_plan_read *reads = stet_alloc((count + 1) * sizeof *reads);
+        stet_plan_reads(s->plan, id, reads, count);
+        add_makers(s, reads, count, &met, &todo);
+        stet_free(reads);
+    }
+    if (found && stet_plan_rank(s->plan, a->id) <= last)
+        stet_plan_set_rank(s->plan, a->id, last + 1);
+    stet_map_release(&met);
+    stet_vec_release(&todo);
+    return found;
+}
+
 stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, stet_error *err) {
     stet_reader r = {.record = true, .space = sched_space, .ctx = s};
     stet_arena arena = STET_ARENA_INIT;
@@ -439,6 +517,11 @@ stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, s
         *stet_vec_add(&l) = reads[i];
     add_list_of(s, a, &arena, &l);
     *out = conclude(s, a, &l, BEGINS);
+    if (*out == SCHED_GO && a->effect && stet_plan_queued(s->plan) > 0 && a->postponed < MAX_BEHIND &&
+        behind_outdated(s, a, &l)) {
+        a->postponed++;
+        *out = SCHED_POSTPONED;
+    }
     stet_vec_release(&l);
     stet_arena_release(&arena);
     stet_reader_release(&r);

@@ -469,7 +469,7 @@ bool sched_part(const stet_sched *s, const sched_piece *p);
 /* Loads all failed actions, as recorded. None of our own results may be waiting to be stored. */
 STET_CHECKED stet_status sched_meet_failures(stet_sched *s, stet_error *err);
 /* Marks what failed before, so that it runs again if it is wanted. Once for each scheduler. */
-void sched_retry(stet_sched *s);
+STET_CHECKED stet_status sched_retry(stet_sched *s, stet_error *err);
 typedef enum sched_turn {
     SCHED_GO,        /* nothing upstream failed */
     SCHED_WAITS,     /* something did */

@@ -216,6 +216,7 @@ typedef struct declared {
     sched_action *a;
     stet_value module;
     bool before; /* what must be there before, and is no input */
+    bool now;    /* as it is at this moment of a settling: results that are not stored yet count */
     STET_VEC(stet_plan_read) reads;
     stet_arena arena;
 } declared;
@@ -254,7 +255,9 @@ static void declare_through(declared *d, stet_value binding) {
         .record = true, .space = sched_space, .ctx = s, .piece = d->a->piece->piece->name, .node = d->a->node};
     stet_value got;
     stet_error ignored = STET_ERROR_INIT;
-    if (stet_tx_begin(s->space, s->branch_name, &r.tx, NULL) != STET_OK)
+    stet_status begun = d->now && s->batch.group ? stet_tx_begin_in(s->batch.group, &r.tx, NULL)
+                                                 : stet_tx_begin(s->space, s->branch_name, &r.tx, NULL);
+    if (begun != STET_OK)
         return;
     if (stet_reader_binding(&r, binding, STET_PATH_ROOT, STET_RECURSIVE, &got, &ignored) != STET_OK)
         stet_error_clear(&ignored);
@@ -324,7 +327,7 @@ static bool declare_read(void *ctx, stet_value binding, stet_pathref place) {
                                                         STET_RECURSIVE};
             declare_coordinators(d, uuid, &l);
         }
-        if (there && !l.as_cell && !is_plain(d, space, &l))
+        if (there && !l.as_cell && (d->now || !is_plain(d, space, &l)))
             declare_through(d, binding);
     }
     stet_path_release(&path);
@@ -367,7 +370,7 @@ static stet_status declare(stet_sched *s, sched_action *a, stet_error *err) {
 }
 
 stet_status sched_also_declared(stet_sched *s, sched_action *a, stet_error *err) {
-    declared d = {.s = s, .a = a};
+    declared d = {.s = s, .a = a, .now = true};
     stet_status status = find_declared(&d, err);
     if (status == STET_OK)
         sched_also_reads(s, a, d.reads.at, d.reads.len);

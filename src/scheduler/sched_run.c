@@ -464,10 +464,14 @@ stet_status sched_run_begin(stet_sched *s, sched_action *a, action_run *r, stet_
 
 static stet_status put_off(stet_sched *s, sched_action *a, sched_turn turn, stet_error *err) {
     sched_note(s, a);
-    stet_status status = turn == SCHED_WAITS && a->failed ? sched_also_declared(s, a, err) : STET_OK;
+    /* F4. What its inputs lead to may have grown while it waited for its turn. */
+    bool needs_all = a->failed || stet_plan_is_unknown(s->plan, a->id);
+    stet_status status = turn == SCHED_WAITS && needs_all ? sched_also_declared(s, a, err) : STET_OK;
     stet_plan_finish(s->plan, a->id, turn == SCHED_POSTPONED ? STET_PLAN_NOT_YET : STET_PLAN_LEFT, sched_now(s));
-    if (turn == SCHED_WAITS)
+    if (turn == SCHED_WAITS) {
         sched_failed_upstream(s, a);
+        sched_fell(s, a); /* F5: what it waits for was perhaps not among its reads when `below` was computed */
+    }
     return status;
 }
 
