@@ -86,6 +86,10 @@ stet_status(stet_fail)(stet_error *err, stet_status status, const char *format, 
 }
 
 stet_status stet_error_set(stet_error *err, stet_status status, const char *format, ...) {
+    if (status == STET_OK)
+        return STET_OK;
+    if (!format)
+        return stet_fail(err, status, "no message was given");
     va_list args;
     va_start(args, format);
     stet_vfail(err, status, format, args);
@@ -218,11 +222,14 @@ void stet_error_copy(stet_error *to, const stet_error *from) {
 }
 
 stet_value stet_error_value(const stet_error *err) {
+    static const stet_error none = STET_ERROR_INIT;
+    const stet_error *e = err ? err : &none;
+    bool failed = e->status != STET_OK; /* otherwise only the status is set */
     stet_value v = stet_value_object();
-    stet_value_put(&v, "code", stet_value_string(stet_status_name(err->status)));
-    stet_value_put(&v, "message", stet_value_string(err->message));
-    stet_value_put(&v, "hint", stet_value_string(err->hint));
-    stet_value_put(&v, "details", stet_value_retain(err->details));
+    stet_value_put(&v, "code", stet_value_string(stet_status_name(e->status)));
+    stet_value_put(&v, "message", stet_value_string(failed ? e->message : ""));
+    stet_value_put(&v, "hint", stet_value_string(failed ? e->hint : ""));
+    stet_value_put(&v, "details", failed ? stet_value_retain(e->details) : stet_value_null());
     return v;
 }
 

@@ -650,6 +650,8 @@ stet_status stet_json_read(const char *text, size_t len, const stet_json_limits 
 }
 
 stet_status stet_json_parse(const char *text, size_t len, stet_value *out, stet_error *err) {
+    if (!text || !out)
+        return stet_fail_null(err);
     return stet_json_read(text, len, NULL, out, err);
 }
 

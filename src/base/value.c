@@ -120,6 +120,8 @@ stet_value stet_value_make_double(double d) {
 }
 
 stet_status stet_value_double(double d, stet_value *out, stet_error *err) {
+    if (!out)
+        return stet_fail_null(err);
     if (!isfinite(d))
         return stet_fail(err, STET_INVALID, "%s is not a JSON number",
                          isnan(d) ? "NaN"
@@ -156,26 +158,49 @@ stet_value stet_value_make_string(const char *bytes, size_t len, stet_pool *pool
     return stet_value_of_block(STET_TAG_LONG, text);
 }
 
+/* A string of any bytes: each that is not part of valid UTF-8 becomes U+FFFD. */
+static stet_value replacing_string(const char *bytes, size_t len) {
+    size_t valid = stet_utf8_valid_prefix(bytes, len);
+    if (valid == len)
+        return stet_value_make_string(bytes, len, NULL);
+    char *mended = stet_alloc(len * 3), *to = mended;
+    for (const char *from = bytes;; valid = stet_utf8_valid_prefix(from, len)) {
+        memcpy(to, from, valid);
+        to += valid;
+        from += valid;
+        len -= valid;
+        if (!len)
+            break;
+        to += stet_utf8_encode(0xFFFD, to);
+        from++;
+        len--;
+    }
+    stet_value v = stet_value_make_string(mended, (size_t)(to - mended), NULL);
+    stet_free(mended);
+    return v;
+}
+
 stet_value stet_value_string_n(const char *utf8, size_t len) {
-    assert(stet_utf8_valid(utf8, len));
-    return stet_value_make_string(utf8, len, NULL);
+    return utf8 ? replacing_string(utf8, len) : len ? stet_value_null() : stet_value_short("", 0);
 }
 
 stet_value stet_value_string(const char *utf8) {
-    return stet_value_string_n(utf8, strlen(utf8));
+    return utf8 ? replacing_string(utf8, strlen(utf8)) : stet_value_null();
 }
 
 stet_status stet_value_string_checked(const char *bytes, size_t len, stet_value *out, stet_error *err) {
-    size_t valid = stet_utf8_valid_prefix(bytes, len);
+    if (!out || (!bytes && len))
+        return stet_fail_null(err);
+    size_t valid = len ? stet_utf8_valid_prefix(bytes, len) : 0;
     if (valid != len)
         return stet_fail(err, STET_INVALID, "not UTF-8: byte 0x%02x at offset %zu", (unsigned char)bytes[valid], valid);
-    *out = stet_value_make_string(bytes, len, NULL);
+    *out = stet_value_make_string(len ? bytes : "", len, NULL);
     return STET_OK;
 }
 
-/* Messages are made this way, and may quote what came from outside: bytes that are not UTF-8 become U+FFFD rather than
- * a failed assertion. */
 stet_value stet_value_stringf(const char *format, ...) {
+    if (!format)
+        return stet_value_null();
     char *text;
     va_list args;
     va_start(args, format);
@@ -183,27 +208,7 @@ stet_value stet_value_stringf(const char *format, ...) {
     va_end(args);
     if (len < 0)
         abort(); /* no memory */
-    size_t left = (size_t)len, valid = stet_utf8_valid_prefix(text, left);
-    stet_value v;
-    if (valid == left) {
-        v = stet_value_make_string(text, left, NULL);
-    } else {
-        char *mended = stet_alloc(left * 3), *to = mended;
-        for (const char *from = text;;) {
-            memcpy(to, from, valid);
-            to += valid;
-            from += valid;
-            left -= valid;
-            if (!left)
-                break;
-            to += stet_utf8_encode(0xFFFD, to);
-            from++;
-            left--;
-            valid = stet_utf8_valid_prefix(from, left);
-        }
-        v = stet_value_make_string(mended, (size_t)(to - mended), NULL);
-        free(mended);
-    }
+    stet_value v = replacing_string(text, (size_t)len);
     free(text);
     return v;
 }
@@ -312,7 +317,7 @@ double stet_value_as_double(stet_value v) {
 
 const char *stet_value_as_string(const stet_value *v, size_t *len) {
     size_t n = 0;
-    enum stet_tag tag = stet_value_tag(*v);
+    enum stet_tag tag = v ? stet_value_tag(*v) : STET_TAG_NULL;
     const char *bytes = tag == STET_TAG_SHORT || tag == STET_TAG_LONG ? string_bytes(v, &n) : NULL;
     if (len)
         *len = n;
@@ -407,7 +412,7 @@ static bool search(const stet_table *table, const char *key, size_t key_len, siz
 }
 
 bool stet_value_find(stet_value object, const char *key, size_t key_len, stet_value *out) {
-    if (stet_value_tag(object) != STET_TAG_OBJECT)
+    if (stet_value_tag(object) != STET_TAG_OBJECT || (!key && key_len))
         return false;
     stet_table *table = stet_value_block(object);
     size_t place;
@@ -420,14 +425,15 @@ bool stet_value_find(stet_value object, const char *key, size_t key_len, stet_va
 
 stet_value stet_value_get(stet_value object, const char *key) {
     stet_value v = stet_value_null();
-    stet_value_find(object, key, strlen(key), &v);
+    if (key)
+        stet_value_find(object, key, strlen(key), &v);
     return v;
 }
 
 const char *stet_value_get_string(stet_value object, const char *key, size_t *len) {
     size_t place;
     bool found =
-        stet_value_tag(object) == STET_TAG_OBJECT && search(stet_value_block(object), key, strlen(key), &place);
+        key && stet_value_tag(object) == STET_TAG_OBJECT && search(stet_value_block(object), key, strlen(key), &place);
     return string_in(found ? element(object, place) : NULL, len);
 }
 
@@ -502,63 +508,89 @@ static void drop_if_empty(stet_value *v) {
     v->bits[0] = 0;
 }
 
-void stet_value_push(stet_value *array, stet_value item) {
-    stet_list *list = own_list(array, 1);
-    list->at[list->head.len++] = item;
+static bool is_array(const stet_value *v) {
+    return v && stet_value_tag(*v) == STET_TAG_ARRAY;
 }
 
-void stet_value_put_at(stet_value *array, size_t index, stet_value item) {
-    assert(index < stet_value_count(*array));
+static bool is_object(const stet_value *v) {
+    return v && stet_value_tag(*v) == STET_TAG_OBJECT;
+}
+
+/* A changer consumes its item even if it can't change anything. */
+static bool refuse(stet_value item) {
+    stet_value_release(item);
+    return false;
+}
+
+bool stet_value_push(stet_value *array, stet_value item) {
+    if (!is_array(array))
+        return refuse(item);
+    stet_list *list = own_list(array, 1);
+    list->at[list->head.len++] = item;
+    return true;
+}
+
+bool stet_value_put_at(stet_value *array, size_t index, stet_value item) {
+    if (!is_array(array) || index >= stet_value_count(*array))
+        return refuse(item);
     stet_list *list = own_list(array, 0);
     stet_value old = list->at[index];
     list->at[index] = item;
     stet_value_release(old);
+    return true;
 }
 
-void stet_value_insert_at(stet_value *array, size_t index, stet_value item) {
-    assert(index <= stet_value_count(*array));
+bool stet_value_insert_at(stet_value *array, size_t index, stet_value item) {
+    if (!is_array(array) || index > stet_value_count(*array))
+        return refuse(item);
     stet_list *list = own_list(array, 1);
     memmove(list->at + index + 1, list->at + index, (list->head.len - index) * sizeof *list->at);
     list->at[index] = item;
     list->head.len++;
+    return true;
 }
 
-void stet_value_remove_at(stet_value *array, size_t index) {
-    assert(index < stet_value_count(*array));
+bool stet_value_remove_at(stet_value *array, size_t index) {
+    if (!is_array(array) || index >= stet_value_count(*array))
+        return false;
     stet_list *list = own_list(array, 0);
     stet_value old = list->at[index];
     list->head.len--;
     memmove(list->at + index, list->at + index + 1, (list->head.len - index) * sizeof *list->at);
     drop_if_empty(array);
     stet_value_release(old);
+    return true;
 }
 
-void stet_value_put_n(stet_value *object, const char *key, size_t key_len, stet_value item) {
-    assert(stet_value_tag(*object) == STET_TAG_OBJECT);
+bool stet_value_put_n(stet_value *object, const char *key, size_t key_len, stet_value item) {
+    if (!is_object(object) || (!key && key_len))
+        return refuse(item);
     size_t place;
     if (search(stet_value_block(*object), key, key_len, &place)) {
         stet_table *table = own_table(object, 0);
         stet_value old = table->at[place].value;
         table->at[place].value = item;
         stet_value_release(old);
-        return;
+        return true;
     }
-    stet_value name =
-        stet_value_string_n(key, key_len); /* before anything moves: `key` may be one of the object's own */
+    if (!stet_utf8_valid(key, key_len))
+        return refuse(item);
+    /* Made before anything moves: `key` may be one of the object's own. */
+    stet_value name = stet_value_make_string(key, key_len, NULL);
     stet_table *table = own_table(object, 1);
     memmove(table->at + place + 1, table->at + place, (table->head.len - place) * sizeof *table->at);
     table->at[place] = (stet_member){name, item};
     table->head.len++;
+    return true;
 }
 
-void stet_value_put(stet_value *object, const char *key, stet_value item) {
-    stet_value_put_n(object, key, strlen(key), item);
+bool stet_value_put(stet_value *object, const char *key, stet_value item) {
+    return key ? stet_value_put_n(object, key, strlen(key), item) : refuse(item);
 }
 
 bool stet_value_remove(stet_value *object, const char *key, size_t key_len) {
-    assert(stet_value_tag(*object) == STET_TAG_OBJECT);
     size_t place;
-    if (!search(stet_value_block(*object), key, key_len, &place))
+    if (!is_object(object) || (!key && key_len) || !search(stet_value_block(*object), key, key_len, &place))
         return false;
     stet_table *table = own_table(object, 0);
     stet_member old = table->at[place];

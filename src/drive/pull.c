@@ -22,6 +22,8 @@ static stet_status say_failure(const stet_drive_outcome *o, stet_error *err) {
 
 stet_status stet_piece_pull(stet_project *project, const stet_pull_request *request, stet_value *result,
                             stet_value *report, stet_error *err) {
+    if (!project)
+        return stet_fail_null(err);
     stet_pull_request known, *q = &known;
     stet_status status = stet_options_read(q, sizeof *q, request, "stet_pull_request", err);
     if (status != STET_OK)

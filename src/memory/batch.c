@@ -65,6 +65,8 @@ stet_status stet_observe_sync(stet_space *s, stet_error *err) {
 }
 
 stet_status stet_space_sync(stet_space *s, stet_error *err) {
+    if (!s)
+        return stet_fail_null(err);
     return stet_observe_sync(s, err);
 }
 

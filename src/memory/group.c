@@ -342,6 +342,8 @@ static void drop_early_lock(stet_tx *tx) {
 }
 
 stet_status stet_tx_commit(stet_tx *tx, stet_commit_result *result, stet_error *err) {
+    if (!tx)
+        return stet_fail_null(err);
     stet_status st = STET_OK;
     stet_commit_result r = {0};
     stet_tx_withhold(tx);
@@ -383,6 +385,8 @@ stet_status stet_tx_commit(stet_tx *tx, stet_commit_result *result, stet_error *
 stet_status stet_space_transact(stet_space *s, const char *branch,
                                 stet_status (*fn)(stet_tx *tx, void *ctx, stet_error *err), void *ctx,
                                 stet_commit_result *result, stet_error *err) {
+    if (!s || !fn)
+        return stet_fail_null(err);
     enum { FREE_ATTEMPTS = 3, ATTEMPTS = 1000 };
     for (int attempt = 0;; attempt++) {
         stet_error mine = STET_ERROR_INIT;

@@ -208,11 +208,11 @@ void stet_space_close(stet_space *s) {
 }
 
 const char *stet_space_name(const stet_space *s) {
-    return s->name;
+    return s ? s->name : NULL;
 }
 
 const char *stet_space_uuid(const stet_space *s) {
-    return s->uuid;
+    return s ? s->uuid : NULL;
 }
 
 bool stet_space_replaced(const stet_space *s) {
@@ -242,6 +242,8 @@ int64_t stet_space_known(const stet_space *s) {
 }
 
 stet_status stet_space_seq(stet_space *s, int64_t *seq, stet_error *err) {
+    if (!s || !seq)
+        return stet_fail_null(err);
     stet_status st = stet_space_refresh(s, err);
     if (st == STET_OK)
         *seq = s->known;
@@ -249,6 +251,8 @@ stet_status stet_space_seq(stet_space *s, int64_t *seq, stet_error *err) {
 }
 
 void stet_space_set_cache(stet_space *s, size_t bytes) {
+    if (!s)
+        return;
     s->cache_max = bytes;
     stet_cache_shrink(s);
 }
@@ -694,6 +698,8 @@ static stet_status insert_branch(stet_space *s, const char *name, int64_t parent
 }
 
 stet_status stet_branch_create(stet_space *s, const char *name, const char *parent, int64_t at, stet_error *err) {
+    if (!s)
+        return stet_fail_null(err);
     if (!name || !*name)
         return stet_fail(err, STET_INVALID,
                          "empty branch name: the empty one is the default branch, which always exists");
@@ -717,6 +723,8 @@ stet_status stet_branch_create(stet_space *s, const char *name, const char *pare
 }
 
 stet_status stet_branch_delete(stet_space *s, const char *name, stet_error *err) {
+    if (!s)
+        return stet_fail_null(err);
     if (!name || !*name)
         return stet_fail(err, STET_INVALID, "the default branch can't be deleted");
     stet_status st = stet_db_begin_write(s->db, err);

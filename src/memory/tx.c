@@ -106,6 +106,8 @@ void stet_tx_free(stet_tx *tx) {
 }
 
 stet_status stet_tx_begin(stet_space *s, const char *branch, stet_tx **out, stet_error *err) {
+    if (!s || !out)
+        return stet_fail_null(err);
     int64_t number;
     stet_status st = stet_space_branch(s, branch, &number, err);
     if (st == STET_OK)
@@ -552,6 +554,8 @@ stet_status stet_tx_need_hash(stet_tx *tx, const stet_docname *name, stet_hash h
 }
 
 stet_status stet_tx_session(stet_tx *tx, const char *session, int64_t local, stet_error *err) {
+    if (!tx || !session)
+        return stet_fail_null(err);
     stet_docname as_id = {session, NULL};
     if (!session || !*session || strlen(session) > STET_SESSION_MAX)
         return stet_fail(err, STET_INVALID, "session name: expected 1 to %d bytes", STET_SESSION_MAX);

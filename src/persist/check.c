@@ -279,6 +279,8 @@ static void check_objects(checker *c) {
 }
 
 stet_status stet_persist_check(stet_persist *p, bool repair, stet_persist_found_fn found, void *ctx, stet_error *err) {
+    if (!p || !found)
+        return stet_fail_null(err);
     struct stat st;
     checker c = {.p = p, .repair = repair, .found = found, .ctx = ctx, .err = err};
     if (stet_sys_stat(p->dir, &st) != 0 && errno == ENOENT) {

@@ -572,6 +572,8 @@ void stet_persist_entry_free(stet_persist_entry *e) {
 }
 
 const stet_persist_content *stet_persist_entry_content(const stet_persist_entry *e, const char *kind) {
+    if (!e || !kind)
+        return NULL;
     for (size_t i = 0; i < e->content_count; i++)
         if (!strcmp(e->contents[i].kind, kind))
             return &e->contents[i];

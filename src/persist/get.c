@@ -50,6 +50,8 @@ static bool contents_stand(stet_persist *p, stet_persist_entry *e, unsigned flag
 
 stet_status stet_persist_get(stet_persist *p, const stet_persist_key *key, unsigned flags, const char *const *kinds,
                              stet_persist_entry **entry, stet_error *err) {
+    if (!p || !key || !entry)
+        return stet_fail_null(err);
     bool exact = flags & STET_PERSIST_EXACT;
     if (exact && !key->created_at)
         return stet_fail(err, STET_INVALID, "an exact match needs a created_at");
@@ -97,6 +99,8 @@ stet_status stet_persist_get(stet_persist *p, const stet_persist_key *key, unsig
 
 stet_status stet_persist_each(stet_persist *p, const char *block_id, stet_persist_each_fn fn, void *ctx,
                               stet_error *err) {
+    if (!p || !fn)
+        return stet_fail_null(err);
     pthread_mutex_lock(&p->state_mutex);
     stet_status status = stet_persist_load(p, false, err);
     stet_pview view = {0};

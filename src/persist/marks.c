@@ -57,6 +57,8 @@ stet_status stet_pmarks_load(stet_persist *p, stet_map *out, stet_error *err) {
 }
 
 stet_status stet_persist_mark(stet_persist *p, const stet_persist_key *key, const char *tag, bool on, stet_error *err) {
+    if (!p || !key)
+        return stet_fail_null(err);
     stet_status status = stet_persist_may_write(p, err);
     if (status == STET_OK)
         status = stet_persist_key_check(key, true, err);
@@ -96,8 +98,12 @@ stet_status stet_persist_mark(stet_persist *p, const stet_persist_key *key, cons
 }
 
 stet_status stet_persist_marks(stet_persist *p, const stet_persist_key *key, stet_value *out, stet_error *err) {
+    if (!p || !key || !out)
+        return stet_fail_null(err);
     stet_names names = {0};
-    stet_status status = list_marks(p, &names, err);
+    stet_status status = stet_persist_key_check(key, false, err);
+    if (status == STET_OK)
+        status = list_marks(p, &names, err);
     if (status != STET_OK)
         return status;
     char created[24];

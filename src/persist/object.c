@@ -201,6 +201,8 @@ stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t s
 
 stet_status stet_persist_read(stet_persist *p, const char *id, uint64_t size, stet_persist_sink sink, void *ctx,
                               stet_error *err) {
+    if (!p || !id)
+        return stet_fail_null(err);
     stet_status status;
     stet_pobject_state state = stet_pobject_read(p, id, size, true, sink, ctx, &status, err);
     if (status != STET_OK)

@@ -249,10 +249,14 @@ const stet_persist_config *stet_persist_config_of(const stet_persist *p) {
 }
 
 const char *stet_persist_dir(const stet_persist *p) {
+    if (!p)
+        return NULL;
     return p->dir;
 }
 
 const char *stet_persist_read_only(const stet_persist *p) {
+    if (!p)
+        return NULL;
     return p->read_only[0] ? p->read_only : NULL;
 }
 

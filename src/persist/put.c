@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "base/toml.h"
+#include "base/utf8.h"
 #include "os/clock.h"
 #include "persist/internal.h"
 
@@ -60,14 +61,14 @@ struct stet_persist_put {
     stet_status status;
 };
 
-static bool fine(stet_persist_put *w) {
-    return w->status == STET_OK;
+static bool fine(const stet_persist_put *w) {
+    return w && w->status == STET_OK;
 }
 
 stet_persist_put *stet_persist_put_begin(stet_persist *p, const stet_persist_key *key) {
     stet_persist_put *w = stet_alloc_zero(sizeof *w);
     w->p = p;
-    w->status = stet_persist_may_write(p, &w->error);
+    w->status = p && key ? stet_persist_may_write(p, &w->error) : stet_fail_null(&w->error);
     if (fine(w))
         w->status = stet_persist_key_check(key, true, &w->error);
     if (fine(w)) {
@@ -80,7 +81,7 @@ stet_persist_put *stet_persist_put_begin(stet_persist *p, const stet_persist_key
 }
 
 static content *current(stet_persist_put *w) {
-    return w->contents.len ? &w->contents.at[w->contents.len - 1] : NULL;
+    return w && w->contents.len ? &w->contents.at[w->contents.len - 1] : NULL;
 }
 
 static stet_status open_temp(stet_persist *p, const char *prefix, char **path, int *fd, stet_error *err) {
@@ -145,6 +146,10 @@ void stet_persist_put_bytes(stet_persist_put *w, const void *bytes, size_t len) 
     content *c = current(w);
     if (!fine(w) || !len)
         return;
+    if (!bytes) {
+        w->status = stet_fail_null(&w->error);
+        return;
+    }
     if (!c || c->finished) {
         w->status = stet_fail(&w->error, STET_INVALID, "bytes without a content that was begun");
         return;
@@ -185,6 +190,8 @@ void stet_persist_put_fd(stet_persist_put *w, int fd, const char *name) {
 }
 
 void stet_persist_put_file(stet_persist_put *w, const char *path) {
+    if (fine(w) && !path)
+        w->status = stet_fail_null(&w->error);
     if (!fine(w))
         return;
     int fd = stet_sys_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
@@ -205,6 +212,8 @@ void stet_persist_put_compress(stet_persist_put *w, bool compress) {
 }
 
 static void add_extra(stet_persist_put *w, const char *key, const char *raw) {
+    if (fine(w) && !key)
+        w->status = stet_fail(&w->error, STET_INVALID, "a key of an entry is NULL");
     if (!fine(w))
         return;
     content *c = current(w);
@@ -219,10 +228,16 @@ static void add_extra(stet_persist_put *w, const char *key, const char *raw) {
 }
 
 void stet_persist_put_string(stet_persist_put *w, const char *key, const char *value) {
+    if (fine(w) && !value)
+        w->status = stet_fail_null(&w->error);
+    if (fine(w) && !stet_utf8_valid(value, strlen(value)))
+        w->status = stet_fail(&w->error, STET_INVALID, "a text of an entry is not UTF-8");
+    if (!fine(w))
+        return;
     stet_buf raw = STET_BUF(STET_PERSIST_ENTRY_MAX);
     stet_toml_write_string(&raw, value, strlen(value));
-    if (raw.overflow && fine(w))
-        w->status = stet_fail(&w->error, STET_LIMIT, "%s: more than 1 MiB", key);
+    if (raw.overflow)
+        w->status = stet_fail(&w->error, STET_LIMIT, "%s: more than 1 MiB", key ? key : "");
     add_extra(w, key, stet_buf_cstr(&raw));
     stet_buf_release(&raw);
 }
@@ -321,6 +336,8 @@ static void finish(stet_persist_put *w, content *c) {
 void stet_persist_put_content(stet_persist_put *w, const char *kind, const char *format) {
     if (current(w))
         finish(w, current(w));
+    if (fine(w) && (!kind || !format))
+        w->status = stet_fail_null(&w->error);
     if (!fine(w))
         return;
     if (!strcmp(format, "auto"))
@@ -614,6 +631,8 @@ static void release(stet_persist_put *w) {
 }
 
 stet_status stet_persist_put_end(stet_persist_put *w, stet_persist_entry **entry, stet_error *err) {
+    if (!w)
+        return stet_fail_null(err);
     if (w->contents.len)
         finish(w, current(w));
     stet_pcontent_in *in = stet_alloc((w->contents.len + 1) * sizeof *in);

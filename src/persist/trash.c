@@ -249,6 +249,8 @@ static stet_status undelete_batch(stet_persist *p, const char *name, const char 
 
 stet_status stet_persist_undelete(stet_persist *p, const char *batch, const char *block_id, const char *module_hash,
                                   bool dry_run, stet_persist_undeleted *out, stet_error *err) {
+    if (!p || !out)
+        return stet_fail_null(err);
     *out = (stet_persist_undeleted){0};
     if (module_hash && !stet_persist_valid_hash(module_hash, strlen(module_hash)))
         return stet_fail(err, STET_INVALID, "not a module hash: \"%.80s\"", module_hash);

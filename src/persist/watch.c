@@ -49,6 +49,8 @@ static bool drain(stet_persist *p) {
 }
 
 stet_status stet_persist_wait(stet_persist *p, int timeout_ms, stet_error *err) {
+    if (!p)
+        return stet_fail_null(err);
     int fd = stet_persist_watch_fd(p, err);
     if (fd < 0)
         return err && err->status != STET_OK ? err->status : STET_IO;
@@ -76,6 +78,8 @@ stet_status stet_persist_wait(stet_persist *p, int timeout_ms, stet_error *err) 
 }
 
 stet_status stet_persist_tick(stet_persist *p, int64_t *next_ms, stet_error *err) {
+    if (!p)
+        return stet_fail_null(err);
     pthread_mutex_lock(&p->state_mutex);
     stet_status status = stet_persist_load(p, false, err);
     bool due = status == STET_OK && stet_persist_merge_due(p, next_ms);
@@ -91,6 +95,8 @@ stet_status stet_persist_tick(stet_persist *p, int64_t *next_ms, stet_error *err
 }
 
 stet_status stet_persist_on_exit(stet_persist *p, stet_error *err) {
+    if (!p)
+        return stet_fail_null(err);
     if (!p->config.cleanup_on_exit || p->read_only[0])
         return STET_OK;
     pthread_mutex_lock(&p->state_mutex);

@@ -79,6 +79,8 @@ static stet_status check_new_path(const char *dir, stet_error *err) {
 }
 
 stet_status stet_project_init(const char *dir, bool *created, stet_error *err) {
+    if (!dir)
+        return stet_fail_null(err);
     stet_status status = check_new_path(dir, err); /* before anything is made */
     if (status != STET_OK)
         return status;
@@ -281,6 +283,8 @@ static stet_status open_at(const char *root, bool check, stet_value *reaches, st
 }
 
 stet_status stet_project_open(const char *root, stet_project **out, stet_error *err) {
+    if (!root || !out)
+        return stet_fail_null(err);
     stet_value reaches = stet_value_array();
     stet_status status = open_at(root, true, &reaches, out, err);
     stet_value_release(reaches);
@@ -318,6 +322,8 @@ static stet_status find_root(const char *from, char **out, stet_error *err) {
 }
 
 stet_status stet_project_find(const char *from, stet_project **out, stet_error *err) {
+    if (!from || !out)
+        return stet_fail_null(err);
     char *root;
     stet_status status = find_root(from, &root, err);
     if (status != STET_OK)
@@ -368,7 +374,7 @@ void stet_project_close(stet_project *p) {
 }
 
 const char *stet_project_root(const stet_project *p) {
-    return p->root;
+    return p ? p->root : NULL;
 }
 
 stet_value stet_project_config(const stet_project *p) {
