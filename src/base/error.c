@@ -54,7 +54,8 @@ static void print(char *to, size_t size, const char *format, va_list args) {
     mend(to, size);
 }
 
-/* One block of memory holds the message and, after its NUL, the hint. Either text may be one of the error itself. */
+/* One block of memory holds the message and, after its NUL, the hint. Either text may come from the error itself, so
+ * that the old block is freed last. */
 static void set_texts(stet_error *err, const char *message, const char *hint) {
     size_t len = strlen(message), more = strlen(hint);
     char *both = stet_alloc(len + more + 2);
@@ -198,7 +199,7 @@ void stet_detail(stet_error *err, const char *key, stet_value item) {
 void stet_error_clear(stet_error *err) {
     if (!err || err->status == STET_OK)
         return;
-    stet_free((void *)err->message); /* and the hint */
+    stet_free((void *)err->message); /* the same block holds the hint */
     stet_value_release(err->details);
     *err = (stet_error)STET_ERROR_INIT;
 }
@@ -268,7 +269,7 @@ bool stet_status_of_name(const char *name, stet_status *out) {
     return false;
 }
 
-/* Not stdio: it may want memory itself. */
+/* Without stdio, which may need memory itself. */
 static _Noreturn void out_of_memory(void) {
     static const char text[] = "stet: out of memory\n";
     ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);

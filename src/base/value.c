@@ -31,15 +31,15 @@ stet_value stet_value_retain(stet_value v) {
     return v;
 }
 
-/* One reference less; true if that was the last. A holder of the only reference needs no locked instruction: nobody
- * else can be about to add one. */
+/* Removes one reference; true if it was the last. The holder of the only reference needs no locked instruction: no
+ * other thread can be about to add one. */
 static bool drop(stet_block *b) {
     if (atomic_load_explicit(&b->refs, memory_order_acquire) == 1)
         return true;
     return atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1;
 }
 
-/* The memory of a block whose contents are gone. */
+/* Frees the memory of a block whose contents are gone. */
 static inline void dispose(stet_block *b, uint32_t home, size_t bytes, stet_pool_bin *bin) {
     if (home)
         stet_pool_drop(bin, b, home, bytes);
@@ -47,7 +47,7 @@ static inline void dispose(stet_block *b, uint32_t home, size_t bytes, stet_pool
         free(b);
 }
 
-/* Blocks without a reference that are still to be disposed of. */
+/* Blocks without references that still have to be freed. */
 struct doomed {
     stet_block *arrays, *objects;
     stet_pool_bin bin;
@@ -131,8 +131,7 @@ stet_status stet_value_double(double d, stet_value *out, stet_error *err) {
     return STET_OK;
 }
 
-/* Lengths are 32 bits wide, and no buffer of the system holds 4 GiB: a value beyond that is treated as memory that
- * is not there. */
+/* Lengths are 32 bits wide. A value of 4 GiB or more is treated like a failed allocation. */
 static uint32_t check_len(size_t len) {
     if (len >= UINT32_MAX)
         abort();
@@ -265,7 +264,7 @@ static void sort_few(stet_member *members, size_t n) {
     }
 }
 
-/* Are the keys strictly ascending? If not, `*at` is the first that is not above the one before it. */
+/* Are the keys strictly ascending? If not, `*at` is the first key that is not greater than its predecessor. */
 static bool ascending(const stet_member *members, size_t n, size_t *at) {
     for (size_t i = 1; i < n; i++)
         if (stet_value_compare_strings(&members[i - 1].key, &members[i].key) >= 0) {
@@ -380,7 +379,7 @@ const char *stet_value_key_at(stet_value object, size_t index, size_t *len) {
     return key;
 }
 
-/* The place of a key among the members, or where it belongs. */
+/* Finds the index of a key among the members, or the index where it would be inserted. */
 static bool search(const stet_table *table, const char *key, size_t key_len, size_t *place) {
     size_t low = 0, high = table ? table->head.len : 0;
     stet_value probe = stet_value_null();
@@ -441,21 +440,21 @@ static bool unshared(stet_block *b) {
     return atomic_load_explicit(&b->refs, memory_order_acquire) == 1;
 }
 
-/* Room to grow: half as much again costs amortised O(1) and wastes a third at most. One or two are exact: most small
- * objects (envelopes, links) stay that small, and are many. */
+/* Capacity after growth: half as much again costs amortised O(1) and wastes at most a third. One or two elements get
+ * exact room: most small objects (envelopes, links) stay that small, and there are many of them. */
 static size_t grown(size_t need) {
     return need <= 2 ? need : need < 4 ? 4 : need + need / 2;
 }
 
-/* An array or object whose elements were moved elsewhere. */
+/* Frees an array or object whose elements were moved elsewhere. */
 static void free_block(stet_block *b, size_t size) {
     stet_pool_bin bin = {0};
     dispose(b, b->home, sizeof *b + b->len * size, &bin);
     stet_pool_flush(&bin);
 }
 
-/* Makes `*v` a container of its own that has room for `extra` more. Its elements are `size` bytes each, of one or two
- * values. */
+/* Makes `*v` the only holder of its container, with room for `extra` more elements. An element has `size` bytes: one
+ * value, or the two of a member. */
 static stet_block *own(stet_value *v, size_t extra, size_t size) {
     stet_block *b = stet_value_block(*v);
     size_t len = b ? b->len : 0, need = len + extra;
@@ -499,7 +498,7 @@ static stet_table *own_table(stet_value *object, size_t extra) {
     return (stet_table *)own(object, extra, sizeof(stet_member));
 }
 
-/* The last element went: an empty container has no block (V3). */
+/* An empty container has no block (V3): frees the block after its last element was removed. */
 static void drop_if_empty(stet_value *v) {
     stet_block *b = stet_value_block(*v);
     if (b->len)
@@ -655,7 +654,7 @@ struct pair {
     size_t next;
 };
 
-/* `equality`: only zero or not matters, so that a different count decides at once. */
+/* `equality`: only whether the result is zero matters, so that a different count decides at once. */
 static int walk(stet_value a, stet_value b, bool equality) {
     STET_VEC(struct pair) stack = {0};
     int order = 0;
@@ -669,7 +668,7 @@ static int walk(stet_value a, stet_value b, bool equality) {
                     *stet_vec_add(&stack) = (struct pair){a, b, 0};
             }
         }
-        for (;;) { /* on to the next pair of elements */
+        for (;;) { /* go to the next pair of elements */
             if (order || !stack.len)
                 goto out;
             struct pair *top = &stack.at[stack.len - 1];
