@@ -14,6 +14,7 @@
 /* Entries are kept in insertion order in one array. A slot of the table holds the index of its entry plus one (0: an
  * empty slot) and the upper half of the hash. Thus a search that passes other keys, or that finds nothing, seldom reads
  * an entry; on large maps each such read is a cache miss. For the same reason a short key is stored in its entry.
+ *
  * A removed entry has the length REMOVED, and its slot becomes a tombstone, over which probing continues. Only put
  * compacts the array and rebuilds the table, so that a loop over the map may remove the entry at hand.
  */
