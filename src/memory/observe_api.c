@@ -11,7 +11,7 @@ static stet_hash fingerprint(const char *text) {
     return stet_hash_of(text ? text : "", text ? strlen(text) : 0);
 }
 
-/* Cells as addresses, in the arena. */
+/* Converts cells to addresses in the arena. */
 static stet_status addresses(const stet_cell *at, size_t count, stet_arena *arena, const stet_address **out,
                              stet_error *err) {
     stet_address *list = stet_arena_zero(arena, (count + 1) * sizeof *list);
@@ -92,7 +92,7 @@ stet_status stet_tx_observe(stet_tx *tx, const stet_action_run *given, stet_erro
     return st;
 }
 
-/* Current, and the number of the branch. */
+/* Brings the marks up to date, and looks up the number of the branch. */
 static stet_status ask(stet_space *s, const char *branch, int64_t *number, stet_error *err) {
     stet_status st = stet_observe_catch_up(s, err);
     return st == STET_OK ? stet_space_branch(s, branch, number, err) : st;
@@ -131,7 +131,7 @@ stet_status stet_action_state_of(stet_space *s, const char *branch, const stet_a
     return st;
 }
 
-/* What makes an action stale: {"space","piece","scope","action"}, of an action of another space or of this one. */
+/* Describes the cause of staleness, {"space","piece","scope","action"}: an action of this space or of another one. */
 static stet_value root_value(stet_space *s, const stet_stale_root *root, stet_arena *arena) {
     stet_action_record r;
     stet_value v = stet_value_object();
@@ -324,12 +324,12 @@ stet_status stet_space_readers(stet_space *s, const char *branch, const char *ce
     stet_pathref p = stet_path_ref(&path);
     if (st == STET_OK)
         st = ask(s, branch, &number, err);
-    if (st == STET_OK) /* as if the key itself came or went: the widest a write can be */
+    if (st == STET_OK) /* as if the key itself were added or removed, which is the widest possible write */
         st = stet_observe_readers(s, number, &name, p, STET_KEYSET, &readers, err);
     if (st == STET_OK)
         st = stet_observe_writers(s, number, &name, p, STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE,
                                   &writers, err);
-    if (st == STET_OK && number == 0) /* other spaces read the default branch */
+    if (st == STET_OK && number == 0) /* other spaces read only the default branch */
         st = stet_observe_far_readers(s, &name, p, STET_KEYSET, &arena, &far, &far_count, err);
     if (st == STET_OK)
         st = name_actions(s, &readers, &reads, err);

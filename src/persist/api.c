@@ -6,7 +6,7 @@
 #include "persist/internal.h"
 #include "persist/project_dir.h"
 
-/* A caller's strategy, as one of this folder. */
+/* Calls a strategy of the public interface, in the form that this folder uses. */
 static stet_status choose_items(void *ctx, stet_persist_item *items, size_t count, uint64_t now, stet_error *err) {
     const stet_pchooser *c = ctx;
     (void)now;
@@ -24,7 +24,7 @@ static stet_status choose_items(void *ctx, stet_persist_item *items, size_t coun
     return status;
 }
 
-/* The caller's configuration, over that of the project. */
+/* The configuration of the caller, applied on top of that of the project. */
 typedef struct overlay {
     stet_value config;
     stet_status status;
@@ -116,7 +116,7 @@ stet_value stet_persist_entry_extra(const stet_persist_entry *e, const char *kin
     if (!e || !key)
         return stet_value_null();
     const stet_persist_content *content = kind ? stet_persist_entry_content(e, kind) : NULL;
-    /* Most entries have no further keys, and need not be parsed to see that. */
+    /* Most entries have no further keys; a search of the text shows that without parsing it. */
     if ((kind && !content) || !strstr(e->text, key))
         return stet_value_null();
     stet_buf text = STET_BUF(STET_PERSIST_ENTRY_MAX);

@@ -20,8 +20,8 @@ static void tell(checker *c, const char *what, const char *where, bool repaired)
     c->found(c->ctx, &problem);
 }
 
-/* Moves DIR/NAME into the trash; did it? */
-static bool take_away(checker *c, const char *dir, const char *kind, const char *name) {
+/* Moves DIR/NAME into the trash; false if that failed. */
+static bool move_to_trash(checker *c, const char *dir, const char *kind, const char *name) {
     if (!c->repair || c->status != STET_OK)
         return false;
     char *path = stet_ppath(dir, name), *to = stet_asprintf("%s/%s", kind, name);
@@ -43,7 +43,7 @@ static void check_snapshots(checker *c) {
             tell(c, "a snapshot of a version that this program does not know", where, false);
         else if (f->state == STET_PSNAPSHOT_CORRUPT) {
             char *what = stet_asprintf("a corrupt snapshot (%s); it may not be wholly synchronised yet", f->why);
-            bool done = take_away(c, p->snapshots_dir, "snapshots", f->name);
+            bool done = move_to_trash(c, p->snapshots_dir, "snapshots", f->name);
             tell(c, what, where, done);
             stet_free(what);
         } else {
@@ -62,12 +62,12 @@ static void check_snapshots(checker *c) {
     bool vanished = c->status == STET_OK && p->vanished, back = false;
     pthread_mutex_unlock(&p->state_mutex);
     if ((merge || vanished) && c->repair && c->status == STET_OK) {
-        /* This machine's copy of the snapshot that went away is written again. */
+        /* Writes the vanished snapshot again, from this machine's copy. */
         stet_persist_cleanup how = {.strategy = stet_persist_strategy_none, .include_content = STET_PERSIST_NO};
         c->status = stet_persist_clean_locked(p, &how, c->err);
         pthread_mutex_lock(&p->state_mutex);
         back = !p->vanished;
-        if (c->status == STET_OK && !back) { /* there is no copy that can be read: what it had is lost */
+        if (c->status == STET_OK && !back) { /* no readable copy exists: its entries are lost */
             stet_persist_forget(p);
             c->status = stet_persist_reload(p, true, c->err);
         }
@@ -81,7 +81,7 @@ static void check_snapshots(checker *c) {
              "entry_snapshots", c->repair && c->status == STET_OK);
 }
 
-/* Tables of the log that are not entries, or whose hash is wrong. Repaired by writing the good ones anew. */
+/* Finds tables of the log that are not entries, or whose hash is wrong. The repair writes a log of the good ones. */
 static void check_log(checker *c) {
     stet_persist *p = c->p;
     char *text;
@@ -136,7 +136,7 @@ static void check_log(checker *c) {
     stet_free(where);
 }
 
-/* Ids that entries name, with their sizes. */
+/* Collects the object ids that entries refer to, with their sizes. */
 static stet_status named_objects(stet_persist *p, stet_map *out, stet_error *err) {
     pthread_mutex_lock(&p->state_mutex);
     stet_status status = stet_persist_load(p, false, err);
@@ -148,7 +148,7 @@ static stet_status named_objects(stet_persist *p, stet_map *out, stet_error *err
     return status;
 }
 
-/* The hash of a file as the name of an object would have it; "" if it can't be read. */
+/* The id that an object with the bytes of this file would have; "" if the file can't be read. */
 static void file_id(const char *path, char out[STET_HASH_BASE64]) {
     stet_hash h;
     uint64_t size;
@@ -157,7 +157,7 @@ static void file_id(const char *path, char out[STET_HASH_BASE64]) {
         stet_base64url_encode(h.bytes, sizeof h.bytes, out);
 }
 
-/* "ID (1)", "ID (conflicted copy)", "ID.sync-conflict-...": what synchronisers call the second of two files. */
+/* Synchronisers name the second of two files "ID (1)", "ID (conflicted copy)" or "ID.sync-conflict-...". */
 static void check_stray(checker *c, const char *name) {
     stet_persist *p = c->p;
     size_t len = strlen(name), id_len = 0;
@@ -177,7 +177,7 @@ static void check_stray(checker *c, const char *name) {
         if (c->repair && good && stet_sys_rename_new(path, proper) == 0)
             done = true;
         else
-            done = take_away(c, p->objects_dir, "objects", name);
+            done = move_to_trash(c, p->objects_dir, "objects", name);
         tell(c, good ? "an object under a name that a synchroniser gave it" : "a damaged copy of an object", where,
              done);
     }
@@ -186,7 +186,7 @@ static void check_stray(checker *c, const char *name) {
     stet_free(path);
 }
 
-/* A strategy: entries without all of their objects go, pinned ones, too, for nothing is left to protect. */
+/* A strategy: removes entries of which an object is missing. Pinned ones too, because nothing is left to protect. */
 static stet_status without_objects(void *ctx, stet_persist_item *items, size_t count, uint64_t now, stet_error *err) {
     const stet_map *missing = ctx;
     (void)now, (void)err;
@@ -201,8 +201,8 @@ static stet_status without_objects(void *ctx, stet_persist_item *items, size_t c
     return STET_OK;
 }
 
-/* Entries whose objects are not here are of no use on this machine. A repair moves them to the trash, so that the next
- * run stores the result anew; `persist undelete` brings them back if the objects were only late. */
+/* Entries whose objects are missing are useless on this machine. A repair moves them to the trash, so that the next run
+ * stores the result again; `persist undelete` restores them if the objects arrive later. */
 static void check_missing(checker *c, const stet_map *named) {
     stet_persist *p = c->p;
     stet_map missing = {0};
@@ -266,12 +266,12 @@ static void check_objects(checker *c) {
         }
         if (!good)
             tell(c, "an object whose bytes are not what its name says", where,
-                 take_away(c, p->objects_dir, "objects", name));
+                 move_to_trash(c, p->objects_dir, "objects", name));
         stet_free(id);
         stet_free(where);
         stet_free(path);
     }
-    /* After the repairs above, since a stray copy may have been the missing one. */
+    /* After the repairs above, because a stray copy may have been the missing object. */
     if (c->status == STET_OK)
         check_missing(c, &named);
     stet_names_release(&names);

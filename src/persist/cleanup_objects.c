@@ -29,13 +29,13 @@ static stet_status list_or_nothing(const char *dir, stet_names *out, stet_error 
     return status;
 }
 
-/* Markers share an inode with others of their day: only the time of their content is theirs. */
+/* Markers share an inode with the others of their day: only the time of the content belongs to a marker. */
 static int64_t marker_age_ms(const struct stat *st, int64_t now) {
     return now - ((int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000);
 }
 
 static int64_t age_ms(const struct stat *st, int64_t now) {
-    /* The younger of both times: a synchroniser keeps the one, and can't keep the other. */
+    /* The later of both times, because a synchroniser preserves one and can't preserve the other. */
     int64_t m = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
     int64_t c = (int64_t)st->st_ctim.tv_sec * 1000 + st->st_ctim.tv_nsec / 1000000;
     return now - (m > c ? m : c);
@@ -56,8 +56,7 @@ stet_status stet_pobjects_doomed(stet_persist *p, const stet_map *kept, const st
         status = list_or_nothing(p->fresh_dir, &markers, err);
     for (size_t i = 0; i < markers.len; i++)
         stet_map_put(&fresh, markers.at[i], strlen(markers.at[i]), (stet_slot){.n = 1});
-    /* A name that differs from a kept one in case alone may be the kept one, where a file system does not tell them
-     * apart. */
+    /* A name that differs from a kept one only in case may be the kept file, on a file system that ignores case. */
     const void *key;
     size_t key_len;
     stet_slot *slot;

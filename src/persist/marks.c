@@ -17,7 +17,7 @@ bool stet_persist_valid_tag(const char *s, size_t len) {
     return true;
 }
 
-/* Length of "MODULE.CREATED_AT" in a name, 0 if it is no mark; *tag points behind it. */
+/* The length of "MODULE.CREATED_AT" in a name, 0 if it is not a mark; *tag points behind it. */
 static size_t mark_key(const char *name, const char **tag) {
     size_t len = strlen(name), at = STET_PERSIST_HASH + 1;
     uint64_t created;
@@ -31,7 +31,7 @@ static size_t mark_key(const char *name, const char **tag) {
     return key;
 }
 
-/* No directory: no marks. */
+/* Without the directory there are no marks. */
 static stet_status list_marks(stet_persist *p, stet_names *names, stet_error *err) {
     stet_error local = STET_ERROR_INIT;
     stet_status status = stet_file_list(p->pins_dir, names, &local);
@@ -76,7 +76,7 @@ stet_status stet_persist_mark(stet_persist *p, const stet_persist_key *key, cons
         status = stet_file_remove(path, err);
     else {
         stet_persist_entry *entry;
-        /* Only what is there can be kept. */
+        /* Only an existing entry can be marked. */
         status = stet_persist_get(p, key, STET_PERSIST_EXACT | STET_PERSIST_NO_COUNT, (const char *const[]){NULL},
                                   &entry, err);
         if (status == STET_OK) {

@@ -61,7 +61,7 @@ stet_status stet_ptrash_file(stet_persist *p, stet_ptrash *t, const char *path, 
         saved = errno;
     }
     if (status == STET_OK && r != 0) {
-        if (saved == EXDEV) { /* no trash can be had there: deleting is what was asked for */
+        if (saved == EXDEV) { /* there can be no trash on that file system, so the file is deleted as requested */
             status = stet_file_remove(path, err);
         } else if (saved != ENOENT)
             status = stet_fail_errno(err, saved, "%s: cannot move to the trash", path);
@@ -85,7 +85,7 @@ static bool batch_name(const char *name, int64_t *ms) {
     return !errno && *end == '.' && strlen(end) == 9 && strspn(end + 1, "0123456789abcdef") == 8;
 }
 
-/* The entries of a batch; good ones alone. */
+/* Reads the valid entries of a batch. */
 static void read_entries(const char *dir, stet_ptexts *texts, stet_pentries *out) {
     char *path = stet_ppath(dir, "entries.toml"), *text;
     size_t len;
@@ -181,7 +181,7 @@ static stet_status restore_object(stet_persist *p, const char *dir, const char *
     return STET_OK;
 }
 
-/* One batch, with the modification lock (unless it is only looked at). */
+/* Restores one batch. The caller holds the modification lock, except for a dry run. */
 static stet_status undelete_batch(stet_persist *p, const char *name, const char *block_id, const char *module,
                                   bool dry_run, stet_persist_undeleted *out, stet_error *err) {
     char *dir = stet_ppath(p->trash, name);
@@ -212,7 +212,7 @@ static stet_status undelete_batch(stet_persist *p, const char *name, const char 
             *stet_vec_add(&back) = *e;
     }
     if (status == STET_OK && whole) {
-        /* Orphans have no entry; they come back too. */
+        /* Orphans have no entry; they are restored too. */
         char *dead = stet_ppath(dir, "objects");
         stet_names names = {0};
         bool compressed;
@@ -303,7 +303,7 @@ static stet_status sweep_temp(const char *dir, bool dry_run, uint64_t *items, ui
     return status;
 }
 
-/* The empty files of former days that markers were made from; the markers themselves keep standing. */
+/* Removes the empty files of earlier days to which markers were linked. The markers themselves stay. */
 static void drop_old_markers(stet_persist *p) {
     stet_names names = {0};
     char today[40];

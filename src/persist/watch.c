@@ -18,7 +18,7 @@ static stet_status open_watch(stet_persist *p, stet_error *err) {
     const char *const dirs[] = {p->snapshots_dir, p->log_dir};
     for (size_t i = 0; i < 2 && status == STET_OK; i++)
         status = stet_watch_add(w, dirs[i], err);
-    /* What is there now is known; everything after it is a change. */
+    /* The present state is known; everything after it is a change. */
     if (status == STET_OK)
         status = stet_persist_load(p, false, err);
     if (status == STET_OK) {
@@ -37,7 +37,7 @@ int stet_persist_watch_fd(stet_persist *p, stet_error *err) {
     return fd;
 }
 
-/* What the events say does not matter: the directory itself is looked at. */
+/* The content of the events does not matter: the directory itself is read again. */
 static bool drain(stet_persist *p) {
     stet_watch_event event;
     bool any = false;
@@ -56,7 +56,7 @@ stet_status stet_persist_wait(stet_persist *p, int timeout_ms, stet_error *err) 
         return err && err->status != STET_OK ? err->status : STET_IO;
     int64_t until = timeout_ms < 0 ? -1 : stet_clock_monotonic_us() + (int64_t)timeout_ms * 1000;
     for (;;) {
-        /* Also what was loaded since by others who use the handle. */
+        /* Includes what other users of the handle have loaded meanwhile. */
         pthread_mutex_lock(&p->state_mutex);
         stet_status status = stet_persist_load(p, false, err);
         bool changed = p->generation != p->reported;
