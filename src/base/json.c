@@ -37,7 +37,7 @@ struct reader {
     /* Long keys read so far, by a hash: objects of one kind share them. Borrowed from the values. */
     stet_text *keys[CACHED_KEYS];
     const stet_json_stream *stream; /* or NULL */
-    /* the names in `stream` as keys; all are short, so that a comparison is two words */
+    /* The names in `stream` as keys; all are short, so that a comparison is two words. */
     stet_value wanted[STET_JSON_WANTED_MAX];
     size_t wanted_count;
     bool streaming; /* the second open container is the stream's array */

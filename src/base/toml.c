@@ -14,6 +14,7 @@
 
 /* The text is read into a tree of nodes that may still change. Each node knows how its table was made, because the
  * rules of redefinition depend on it. At the end, values are made from the tree.
+ *
  *   T1. A table is opened by at most one [header], and never if a dotted key or an inline table made it.
  *   T2. A dotted key goes through tables that dotted keys made, or that exist only as a step of a longer [header].
  *       It takes the latter over, and T1 holds from then on.

@@ -13,7 +13,7 @@ void stet_out_guard(void) {
     for (int fd = 0; fd < 3; fd++) {
         if (fcntl(fd, F_GETFD) != -1 || errno != EBADF)
             continue;
-        /* open returns the lowest free number, which is `fd`. A closed standard output gets a descriptor that can't be
+        /* open() returns the lowest free number, which is `fd`. A closed standard output gets a descriptor that can't be
          * written to. */
         int got = open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY);
         if (got > fd)

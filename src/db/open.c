@@ -167,7 +167,7 @@ static stet_status connect(stet_db *db, const found *f, bool volatile_sync, stet
         return STET_OK;
     stet_status status = db_fail_rc(db->handle, rc, db->path, "cannot open the database", err);
     if (status == STET_IO && db->read_only && !f->dir_writable && err) {
-        /* the general hint about permissions would help less */
+        /* The general hint about permissions would help less. */
         stet_hint_instead(err,
                           "its directory is read-only, and SQLite needs to create files beside a database in WAL mode: "
                           "copy it elsewhere, or open it as a user who may write there");

@@ -58,7 +58,7 @@ stet_status drive_files_of(void *ctx, stet_space *space, void **files, stet_erro
     return status;
 }
 
-/* Looks at the files of one other space; adds the spaces that it reads. */
+/* Scans the files of one other space, and adds the spaces that it reads to `names`. */
 static stet_status look_at_far(driver *d, const char *name, stet_names *names, stet_error *err) {
     stet_space *space = NULL;
     stet_files *files = NULL;
@@ -82,7 +82,7 @@ static stet_status look_at_far(driver *d, const char *name, stet_names *names, s
     return status;
 }
 
-/* Documents of other spaces may be computed from files, too. */
+/* Documents of other spaces may depend on files too. */
 static stet_status bring_far_files_up(driver *d, stet_error *err) {
     stet_names names = {0};
     stet_status status = stet_observe_others(d->space, &names, err);
@@ -133,8 +133,8 @@ static stet_status distrust_readers(driver *d, const char *path, stet_error *err
     return status;
 }
 
-/* Files that commands which are gone have left, and that were read because a node might have written them: where none
- * did, their readers are judged again. */
+/* Files left by removed commands may have been read because a node might still have written them. If none did, their
+ * readers are judged again. */
 static stet_status judge_tolerated(driver *d, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t i = 0; i < d->tolerated.len && status == STET_OK; i++)
@@ -144,7 +144,7 @@ static stet_status judge_tolerated(driver *d, stet_error *err) {
     return status;
 }
 
-/* A drive that died may have let any of them be read. */
+/* A run that was killed may have allowed any of them to be read. */
 static stet_status judge_all_left(driver *d, stet_error *err) {
     char *id;
     stet_look look;
@@ -171,14 +171,15 @@ static bool is_outdated(driver *d, int64_t branch, int64_t action) {
     return !d->standing_known || stet_standing_of(&d->standing, action) != STET_STATE_STANDS;
 }
 
-/* Each costs a walk over all nodes. Beyond these a new file counts as a source: at worst something runs once more. */
+/* Each question walks over all nodes. Beyond this number a new file counts as a source; at worst an action runs once
+ * more. */
 #define MAX_ASKED 100
 
 bool drive_is_pending(void *ctx, const char *path) {
     driver *d = ctx;
     int64_t branch;
     bool pending = stet_space_branch(d->space, stet_files_branch(d->files), &branch, NULL) != STET_OK, written = false;
-    for (size_t end = strlen(path); end > 0 && !pending;) { /* itself, or a directory that it is in */
+    for (size_t end = strlen(path); end > 0 && !pending;) { /* the path itself, or a directory above it */
         stet_numbers found = {0};
         char *part = stet_strndup(path, end);
         if (stet_files_writers(d->files, part, &found, NULL) == STET_OK)
@@ -194,7 +195,7 @@ bool drive_is_pending(void *ctx, const char *path) {
     return pending || (!written && d->asked++ < MAX_ASKED && may_come(d, path));
 }
 
-/* What is outdated changes with each look. */
+/* Each scan may change what is outdated. */
 static void forget_standing(driver *d) {
     if (d->standing_known)
         stet_standing_release(&d->standing);
@@ -202,7 +203,7 @@ static void forget_standing(driver *d) {
     d->asked = 0;
 }
 
-/* Brings the documents of files up to date: asks a process that watches them, or else looks at all of them. */
+/* Brings the documents of files up to date: asks a process that watches them, or scans all of them. */
 stet_status drive_bring_files_up(driver *d, stet_error *err) {
     stet_files_report r;
     stet_status status = STET_OK;
@@ -230,11 +231,11 @@ stet_status drive_bring_files_up(driver *d, stet_error *err) {
     return status;
 }
 
-/* Commands have run, and commands of lists have come and gone: what patterns match is what is there now. */
+/* Commands have run, and commands of lists were added and removed: patterns are matched again. */
 stet_status drive_on_rested(void *ctx, stet_error *err) {
     driver *d = ctx;
     stet_status status = STET_OK;
-    if (d->orphans) { /* some of those are of commands that are gone by now */
+    if (d->orphans) { /* some of these files belong to commands that were removed meanwhile */
         stet_sched_pause(d->sched);
         status = stet_orphans_take(d->project, d->files, may_come, d, &d->orphans, err);
     }
@@ -245,7 +246,7 @@ stet_status drive_on_rested(void *ctx, stet_error *err) {
     return status == STET_OK ? judge_tolerated(d, err) : status;
 }
 
-/* A file that no action is recorded to write: may one that has not run yet? */
+/* No action is recorded to write this file: may one that has not run yet? */
 bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path) {
     driver *d = ctx;
     bool may = stet_output_may_come(space, branch, stet_project_root(d->project), path);
@@ -264,12 +265,12 @@ static bool may_make(void *ctx, const char *path) {
     return drive_may_make(m->d, m->at->space, m->at->branch, path);
 }
 
-/* What is read of a file that a command which is gone has left behind is not what a build from scratch has. */
+/* A file left by a removed command would not exist in a build from scratch, so that reading it is refused. */
 stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *run, const char *id, stet_error *err) {
     making m = {ctx, at};
     size_t skip = strlen(STET_GLOB_PREFIX);
-    if (at->files && strncmp(id, STET_GLOB_PREFIX, skip) == 0) { /* it does not match such a file; who makes its
-                                                                  * directory goes first */
+    /* The pattern does not match such a file; the node that makes its directory runs first. */
+    if (at->files && strncmp(id, STET_GLOB_PREFIX, skip) == 0) {
         stet_buf pattern = STET_BUF(0);
         stet_status status = STET_OK;
         if (stet_path_unescape(id + skip, strlen(id + skip), &pattern))
@@ -291,7 +292,7 @@ stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *r
     return status;
 }
 
-/* While watching: the next commit that others, or the thread that watches files, have made. */
+/* While watching: waits for the next commit by another process, or by the thread that watches files. */
 static stet_status await_news(driver *d, bool *news, stet_error *err) {
     stet_error why = STET_ERROR_INIT;
     stet_status status = stet_sched_wait(d->sched, LOOK_MS, news, err);
@@ -385,7 +386,7 @@ static stet_status wake(driver *d, stet_error *err) {
     return status;
 }
 
-/* A piece that was deleted while it ran has nothing left to run. That is a failure, not a success. */
+/* A piece that was deleted while it ran has nothing left to run, which is a failure. */
 static stet_status still_there(driver *d, stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
     stet_status status = drive_look(d, &mine);
@@ -399,7 +400,7 @@ static stet_status still_there(driver *d, stet_error *err) {
     return status;
 }
 
-/* Reports each space that does not exist once: documents of a misspelt space are read as absent, and nothing fails. */
+/* Reports each missing space once: documents of a misspelt space are read as absent, and nothing fails. */
 static stet_status note_absent(driver *d, stet_error *err) {
     stet_value now = stet_value_null();
     stet_status status = stet_standing_absent(d->space, d->branch, d->piece, &now, err);
@@ -424,8 +425,8 @@ static stet_status note_absent(driver *d, stet_error *err) {
     return STET_OK;
 }
 
-/* While watching: what patterns are by now. One that is wrong, as it may be in the middle of an edit, is told once, and
- * what was there goes on. */
+/* While watching: reads changed patterns. An invalid one, as in the middle of an edit, is reported once, and the old
+ * pattern stays in use. */
 static stet_status watch_patterns(driver *d, bool *news, stet_error *err) {
     d->named = d->set_up = false;
     stet_status status = drive_renew_all(d, err);
@@ -463,7 +464,7 @@ static void take_named(void *ctx, const char *id) {
     s->found |= strcmp(id, s->id) == 0;
 }
 
-/* A pattern that matches directories alone gives no files, which is hardly what its author meant. */
+/* Warns if a pattern matches only directories, since it then yields no files, which its author hardly meant. */
 static stet_status note_directories(driver *d, stet_error *err) {
     int64_t branch;
     stet_names patterns = {0};
@@ -475,7 +476,7 @@ static stet_status note_directories(driver *d, stet_error *err) {
         stet_buf_str(&id, STET_GLOB_PREFIX);
         stet_path_escape(patterns.at[i], &id);
         pattern_search s = {stet_buf_cstr(&id), false};
-        if (directory) /* words of commands are patterns, too: what these match is the command's business */
+        if (directory) /* words of commands are patterns too, and may match directories */
             status = stet_lookout_names(d->space, branch, d->piece, take_named, &s, err);
         if (s.found) {
             stet_error what = STET_ERROR_INIT;
@@ -598,7 +599,7 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
     stet_live_close(d.live);
     stet_lookout_stop(d.follow);
     if (d.files && out->report.runs > 0 && status != STET_INTERNAL) {
-        /* A failure here costs the next run a second look at some files. */
+        /* If this fails, the next run has to read some files again. */
         stet_status saved = stet_files_save(d.files, status == STET_OK ? err : NULL);
         status = status == STET_OK ? saved : status;
     }

@@ -38,7 +38,7 @@ void drive_close(driver *d) {
     stet_space_close(d->space);
 }
 
-/* The piece that a document belongs to, or all that there are; the caller releases them. */
+/* The piece to which a document belongs, or all pieces. The caller releases them. */
 static stet_status pieces_of(driver *d, const stet_docname *name, stet_value *names, stet_error *err) {
     bool more;
     *names = stet_value_array();
@@ -53,7 +53,7 @@ static stet_status pieces_of(driver *d, const stet_docname *name, stet_value *na
     return stet_piece_names(d->space, d->branch, NULL, 10000, names, &more, err);
 }
 
-/* An action failed, so that the value would be an old one. */
+/* Reports that an action failed, so that the value would be old. */
 static stet_status say_failed(stet_sched *sched, const stet_sched_report *r, stet_error *err) {
     drive_failure first;
     drive_first_failure(r->problems, stet_sched_failed_before(sched), &first);
@@ -127,8 +127,7 @@ stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, b
     return status;
 }
 
-/* Would a run find patterns of this space, or files if `others` is given, other than they were? Adds the spaces that it
- * reads to `others`. */
+/* Have patterns of this space changed or, if `others` is given, files? Adds the spaces that it reads to `others`. */
 static stet_status look_at_space(stet_project *project, const char *name, const char *branch, stet_names *others,
                                  bool *changed) {
     stet_space *space = NULL;
@@ -157,8 +156,8 @@ static bool holds(const stet_names *names, size_t len, const char *name) {
     return found;
 }
 
-/* Files count in the spaces that are read, at once or over others; patterns in all. What can't be opened is told by
- * whoever shows it. */
+/* Files matter in the spaces that are read, directly or through others; patterns in all. A space that can't be opened
+ * is reported by the operation that shows it. */
 static bool anything_changed(stet_project *project, const stet_drive_spec *spec) {
     stet_names read = {0}, all = {0};
     const char *own = spec->space ? spec->space : "main";

@@ -11,7 +11,7 @@ static stet_status say_failure(const stet_drive_outcome *o, stet_error *err) {
     drive_first_failure(o->report.problems, o->failed_before, &first);
     const char *why = first.message;
     size_t len = strlen(o->piece);
-    bool named = strncmp(why, o->piece, len) == 0 && why[len] == '/'; /* some messages begin with the name already */
+    bool named = strncmp(why, o->piece, len) == 0 && why[len] == '/'; /* some messages already begin with the name */
     stet_fail(err, STET_FAILED, "%s%s%s%s%s", named ? "" : o->piece, named ? "" : "/", named ? "" : first.node,
               named ? "" : ": ", why);
     if (stet_value_count(o->report.problems) == 0)

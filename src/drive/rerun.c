@@ -75,8 +75,7 @@ static void on_note(void *ctx, const stet_error *what) {
     stet_value_push(&r->notes, stet_value_string(what->message));
 }
 
-/* Patterns and files count as they are now, as in a run: whoever is made of an edited pattern does not claim to be up
- * to date. */
+/* Brings patterns and files up to date as in a run, so that no action of an edited pattern counts as up to date. */
 static stet_status bring_up(rerunning *r, const place *p, stet_error *err) {
     stet_drive_spec spec = {.space = p->space, .branch = p->branch, .ctx = r, .note = on_note};
     return drive_bring_up(r->project, &spec, false, err);
@@ -91,7 +90,8 @@ static stet_status list_places(rerunning *r, const char *name, stet_error *err) 
     if (status != STET_OK)
         return status;
     status = stet_space_branches(s, NULL, false, 100000, &arena, &at, &count, err);
-    if (status == STET_CORRUPT) { /* of a branch: the check has named it. The default branch can still be compared */
+    /* The branch is damaged, and the check has reported it: the default branch can still be compared. */
+    if (status == STET_CORRUPT) {
         stet_error_clear(err);
         *stet_vec_add(&r->places) = (place){.space = stet_strdup(name), .branch = stet_strdup("")};
         status = STET_OK;
@@ -103,7 +103,7 @@ static stet_status list_places(rerunning *r, const char *name, stet_error *err) 
     return status;
 }
 
-/* Sets the marks that are owed, and lists all recorded actions. */
+/* Processes outstanding marks, and lists all recorded actions. */
 static stet_status list_actions(rerunning *r, place *p, stet_error *err) {
     stet_space *s;
     int64_t branch;
@@ -152,7 +152,7 @@ static uint64_t next_random(rerunning *r) {
     return z ^ z >> 31;
 }
 
-/* The n-th of those that were not chosen yet goes to the end of what is left of its place. */
+/* Chooses the n-th action that was not chosen yet, and moves it to the end of the remaining ones of its place. */
 static int64_t take(rerunning *r, size_t left, const size_t gone[], place **from) {
     size_t n = (size_t)(next_random(r) % left);
     for (size_t i = 0;; i++) {

@@ -84,7 +84,7 @@ static int64_t owner_of(stet_report *r, int64_t branch, int64_t seq) {
 
 static void note_lost(stet_report *r, int64_t seq, int64_t branch, int64_t doc, bool part) {
     bool there = false;
-    /* a commit is on one branch: any of its revisions that can tell decides for all */
+    /* A commit is on one branch: any of its revisions that can tell decides for all. */
     for (size_t i = 0; i < r->revisions.len; i++) {
         stet_lost_revision *l = &r->revisions.at[i];
         if (l->seq != seq)

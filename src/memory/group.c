@@ -249,7 +249,7 @@ static void move_live(stet_group *g, stet_tx *tx, const int64_t *after, int64_t 
         for (size_t m = 0; m < d->seen_members; m++)
             if (g->members.at[m].outcome == STET_MEMBER_DROPPED || g->members.at[m].moved)
                 tx->doomed = true;
-        /* others committed too, which is not told apart here: the transaction starts again */
+        /* Others committed too, which is not told apart here: the transaction starts again. */
         if (before_flush > g->snapshot && d->reads.len)
             tx->doomed = true;
         d->seen = after[d->seen_members - 1];

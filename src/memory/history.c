@@ -96,7 +96,7 @@ static stet_status name_changes(stet_space *s, stet_commit_record *at, size_t le
     stet_status st = STET_OK;
     for (size_t i = 0; i < len && st == STET_OK; i++)
         for (size_t j = 0; j < at[i].len && st == STET_OK; j++) {
-            /* decoded by this function, so that it may be changed */
+            /* Decoded by this function, so that it may be changed. */
             stet_doc_change *c = (stet_doc_change *)&at[i].at[j];
             stet_slot *slot = stet_map_get(&seen, &c->doc, sizeof c->doc);
             if (slot) {

@@ -1,14 +1,18 @@
 /* name_digest.c - notices that names of documents are missing.
+ *
  * A name that vanishes would look like one that never existed: a reader would find no document, and a writer would give
  * it a new number, which the readers of the old number never notice. So `name_digest` divides all names, in order, into
  * ranges of up to 32, and has the digest (db.h) of the names in each. A row is the first name of its range, which ends
  * before the name of the next row; the first range begins before all names.
+ *
  *   N1. Before a name is reported absent, the names of its range are compared with their digest. A range that matched
  *       is not read again as long as its digest is the same.
  *   N2. Code that stores or removes names changes the digests by those names alone, so that a digest which did not match
  *       before does not match afterwards. A range is divided only if it matches.
+ *
  * The digest of all names in space_meta serves a handle that loads all of them into memory (space.c), `check`, and a
  * start, which compares it if there are few names: then even a missing name that nobody asks for is noticed.
+ *
  * Rejected: a digest of neighbouring numbers, as place_digest has, because an absent name has no number; and one digest
  * of all names, which would cost 50 ms per failed search among 100,000 names.
  */

@@ -25,7 +25,7 @@ typedef struct checker {
     int64_t through;
     stet_map expected; /* table, key, action, path -> flags */
     stet_map deleted;  /* branches */
-    /* documents that have a name and fingerprints that have a hash, as far as they were asked for */
+    /* Documents that have a name and fingerprints that have a hash, as far as they were asked for. */
     stet_map named;
     stet_numbers wrong; /* actions to be made unknown */
     stet_numbers stray; /* actions to remove: their names do not lead to them */
@@ -462,7 +462,7 @@ static void check_progress(checker *c, bool repair) {
                                 " WHERE name = 'mark_stamp'";
     if (!stet_observe_int(c->s, through, 0)) {
         report_table(c, "up to which commit marks have been set is not known");
-        /* so marks are derived up to the newest commit, and every action that differs becomes unknown */
+        /* So marks are derived up to the newest commit, and every action that differs becomes unknown. */
         c->through = c->s->known;
         if (repair)
             stet_observe_set_progress(c->s, "marked_through",
@@ -541,7 +541,7 @@ static stet_status check_actions(checker *c, stet_error *err) {
             size_t len;
             r->sound = stet_column_sound(q, 0, STET_ACTION_BLOB + 1);
             r->action = stet_column_int(q, 0);
-            /* only in a damaged file: otherwise the next page would begin with these rows again, for ever */
+            /* Only in a damaged file: otherwise the next page would begin with these rows again, for ever. */
             if (r->action <= after)
                 stet_db_fail(c->s->db, STET_CORRUPT, "%s: the numbers of actions are out of order", c->s->path);
             after = r->action;
@@ -656,7 +656,7 @@ static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, si
         drop_malformed(s);
         stet_observe_digests_renew(s);
         stet_observe_places_renew(s);
-        /* a row of an action may be among what was removed */
+        /* A row of an action may be among what was removed. */
         stet_run(stet_db_stmt(s->db, "DELETE FROM complete_branch"));
         fix_rows(&c);
         distrust_wrong(&c);

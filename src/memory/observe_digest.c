@@ -1,12 +1,15 @@
 /* observe_digest.c - notices that rows are missing.
+ *
  * A mark that vanishes, or that ends up under the number of another action, leaves no trace in what is read with its
  * action: the action would be called up to date. So space_meta holds a digest of all marks. It also holds a digest of
  * all foreign reads: without such a row, changes in the other space would never be asked for. Both tables are small or
  * shrink soon, and comparing a digest costs about as much as listing the table.
+ *
  * place_index has too many rows for that, but each row is looked up by its document. So there is a digest for each
  * bucket of neighbouring documents, which is verified when one of them is looked up for the first time. It is computed
  * from the rows again after each change: a bucket has about fifty. Rejected: one digest, which would cost a start
  * milliseconds; and adding up the changes, which needs the old row of each new one.
+ *
  * Rejected: a bit in the row of the action. A change with 10,000 readers would have to rewrite 10,000 rows.
  */
 

@@ -40,7 +40,7 @@ bool stet_block_next(const stet_block_row *r, bool write, unsigned *at, int64_t 
                             (b[STET_BIT_DECLARED] >> bit & 1) * STET_WRITE_DECLARED |
                             (b[STET_BIT_ENVELOPE] >> bit & 1) * STET_WRITE_ENVELOPE);
     else
-        /* both flags, which stet never writes: choose the one that more changes touch */
+        /* Both flags, which stet never writes: choose the one that more changes touch. */
         *flags = !(b[STET_BIT_READ] >> bit & 1);
     return true;
 }

@@ -277,7 +277,7 @@ void stet_observe_push(stet_space *s) {
     }
     stet_observe_owe_nothing(o);
     stet_error stuck = STET_ERROR_INIT;
-    /* the data is committed, so that a failure to process marks is not its failure */
+    /* The data is committed, so that a failure to process marks is not its failure. */
     if (stet_db_status(s->db, &stuck) != STET_OK)
         stet_error_clear(&stuck);
 }

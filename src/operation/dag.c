@@ -53,10 +53,10 @@ static void cell_id(stet_table *t, stet_value row, const char *key) {
 
 typedef struct column {
     const char *key;
-    bool id; /* shown by its first digits */
+    bool id; /* shown abbreviated */
 } column;
 
-/* A line for each row, or `none`. */
+/* Prints a line for each row, or `none` if there are none. */
 static void rows_render(stet_render *r, stet_value rows, const column columns[3], const char *none) {
     stet_table t = {.columns = 3};
     for (size_t i = 0; i < stet_value_count(rows); i++)

@@ -8,7 +8,8 @@
 #include "operation/text.h"
 #include "repo/history.h"
 
-/* What an object means: a datum itself, a node evaluated, a DAG by its root, an exec by its result. */
+/* The value of an object: that of a datum, of a node that is evaluated, of the root of a DAG, of the result of an
+ * exec. */
 static stet_status value_of(stet_repo *r, stet_hash id, stet_record_type type, stet_value record, stet_value *out,
                             stet_error *err) {
     stet_hash datum = id, dag = id;
@@ -71,7 +72,7 @@ static void show_render(stet_render *r, stet_value result) {
     stet_free(text);
 }
 
-/* The DAG to commit: one that is there, a literal of the value, or none. */
+/* The DAG to commit: an existing one, a new one that holds the value, or none. */
 static stet_status dag_of(stet_repo *r, stet_value args, stet_hash *dag, bool *has, stet_error *err) {
     stet_value named = stet_value_get(args, "dag"), value;
     bool literal = stet_value_find(args, "value", 5, &value), gone = stet_value_as_bool(stet_value_get(args, "remove"));

@@ -12,7 +12,7 @@
 #include "scheduler/reader.h"
 
 /* The `process` metadata of a piece is its whole graph (GraphSnapshotV1), which is stored in parts beside the document.
- * A part that can't be read fails the whole: half a graph would be taken for all of it. */
+ * If a part can't be read, the whole fails: half a graph would be taken for all of it. */
 static stet_status put_snapshot(space_call *c, const stet_docname *doc, int64_t at, stet_value *envelope,
                                 stet_error *err) {
     char *name = stet_value_type(stet_value_get(*envelope, "process")) == STET_TYPE_OBJECT ? stet_piece_of(doc) : NULL;
@@ -43,7 +43,7 @@ static stet_status put_snapshot(space_call *c, const stet_docname *doc, int64_t 
     return st;
 }
 
-/* The cell with links followed, those on the way too. */
+/* Reads a cell with all links followed, including those on the way to it. */
 static stet_status get_followed(stet_op_ctx *ctx, const space_call *c, const stet_docname *name, stet_pathref path,
                                 int64_t at, stet_value *out, stet_error *err) {
     stet_project *project;
@@ -77,7 +77,7 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     st = stet_cell_parse(cell, meta, &id, &path, err);
     stet_docname name = {id, c.scope};
     if (st == STET_OK && fresh) {
-        space_end(&c); /* this one may not write */
+        space_end(&c); /* this handle may not write */
         st = piece_fresh(ctx, args, &name, stet_path_ref(&path), &followed, err);
         if (st == STET_OK)
             st = space_begin(ctx, args, SPACE_READ, &c, err);
@@ -142,7 +142,7 @@ static const stet_param get_params[] = {
      .max = INT64_MAX},
     {.name = "fresh",
      .type = STET_PARAM_BOOL,
-     .flags = STET_PARAM_CLI_ONLY, /* over MCP: `piece pull` */
+     .flags = STET_PARAM_CLI_ONLY, /* over MCP this is `piece pull` */
      .summary = "First run the actions that it depends on and that are out of date"},
     {.name = "raw", .type = STET_PARAM_BOOL, .summary = "Print links as they are stored and do not follow them"},
     PARAM_META,
@@ -179,7 +179,7 @@ static void commit_render(stet_render *r, stet_value result) {
         stet_buf_printf(r->out, "nothing to change, at sequence %lld\n", seq);
 }
 
-/* Preconditions and the session, which every writing operation takes. */
+/* Applies the preconditions and the session, which every writing operation accepts. */
 static stet_status prepare(stet_tx *tx, const stet_docname *name, stet_value args, stet_error *err) {
     stet_value hold;
     const char *hash = stet_value_text_at(args, "if_hash", &hold);
@@ -197,7 +197,7 @@ static stet_status prepare(stet_tx *tx, const stet_docname *name, stet_value arg
     return st;
 }
 
-/* What an operation does to its document; `path` is the cell of `set`. */
+/* Changes the document of an operation; `path` is the cell of `set`. */
 typedef stet_status (*change_fn)(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value args,
                                  stet_error *err);
 
@@ -277,7 +277,7 @@ static const stet_param set_params[] = {
     {0},
 };
 
-/* doc patch and doc delete, which name a whole document. */
+/* Runs doc patch and doc delete, which name a whole document. */
 static stet_status change_run(stet_op_ctx *ctx, stet_value args, change_fn change, stet_value *result,
                               stet_error *err) {
     stet_value hold;
@@ -308,7 +308,8 @@ static stet_status apply_delete(stet_tx *tx, const stet_docname *name, stet_path
                                 stet_error *err) {
     stet_value v;
     (void)path, (void)args;
-    stet_status st = stet_tx_read(tx, NULL, name, STET_PATH_ROOT, STET_SHALLOW, &v, err); /* it must be there */
+    /* Fails if the document does not exist. */
+    stet_status st = stet_tx_read(tx, NULL, name, STET_PATH_ROOT, STET_SHALLOW, &v, err);
     return st == STET_OK ? stet_tx_drop_outside(tx, name, err) : st;
 }
 
@@ -436,7 +437,7 @@ static const stet_param log_params[] = {
     {0},
 };
 
-/* A cursor is id and scope with a tab between, which neither can hold, in base64url: one shell word. */
+/* A cursor is id and scope with a tab between them, which neither can contain, in base64url: one word for the shell. */
 static stet_value cursor_of(const stet_docname *name) {
     char *plain = stet_asprintf("%s\t%s", name->id, name->scope);
     size_t len = strlen(plain);
@@ -582,7 +583,7 @@ static const stet_example list_examples[] = {
     "\"type\":\"object\",\"required\":[\"id\",\"scope\",\"seq\"],\"properties\":{\"id\":{\"type\":\"string\"},"        \
     "\"scope\":{\"type\":\"string\"},\"seq\":{\"type\":\"integer\"}}}},\"next\":{\"type\":\"string\"}}}"
 
-/* Each by two names. */
+/* Defines an operation under two names. */
 #define GET(words, text, shown, more)                                                                                  \
     {                                                                                                                  \
         .name = words, .summary = "Print a document's value or a part of it", .description = text,                     \

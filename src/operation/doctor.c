@@ -141,7 +141,7 @@ static void look_at_project(stet_op_ctx *ctx, stet_value *checks, char **local) 
     *local = dir;
 }
 
-/* Two handles of one file: the second must be refused while the first holds it. The file is removed again. */
+/* Opens a file twice: the second lock must be refused while the first is held. The file is removed again. */
 static void look_at_locks(stet_value *checks, const char *dir) {
     if (!dir || access(dir, W_OK | X_OK) != 0) {
         add(checks, "locks", FINE, NULL, "not tried: there is no directory to write in yet");
@@ -166,7 +166,7 @@ static void look_at_locks(stet_value *checks, const char *dir) {
     stet_lock_close(two);
     stet_lock_close(one);
     if (stet_file_remove(path, &why) != STET_OK)
-        stet_error_clear(&why); /* it carries pid and time: a sweep finds it */
+        stet_error_clear(&why); /* its name has pid and time, so that a sweep removes it */
     stet_free(path);
 }
 
@@ -212,7 +212,8 @@ static void plugins_in(stet_buf *found, const char *dir) {
     stet_names_release(&names);
 }
 
-/* Beside the program as built, beside it as installed, and where it was to be installed: the first that has any. */
+/* Beside the program as built, beside it as installed, and in the configured directory: the first that has a
+ * plug-in. */
 static void look_at_plugins(stet_value *checks) {
     stet_buf found = STET_BUF(4096);
     char *exe = NULL;

@@ -21,7 +21,7 @@ static stet_value space_row(stet_project *p, const char *name) {
         stet_value_put(&row, "seq", stet_value_int(stats.seq));
         stet_value_put(&row, "documents", stet_value_int(stats.documents));
         stet_value_put(&row, "bytes", stet_value_int(stats.bytes));
-    } else { /* one that can't be opened is shown as that, and the others as they are */
+    } else { /* a space that can't be opened is listed as such */
         stet_value_put(&row, "error", stet_value_string(why.message));
     }
     stet_error_clear(&why);
@@ -113,7 +113,7 @@ static void stats_render(stet_render *r, stet_value result) {
     }
 }
 
-/* Changes of one cell: the document's own history is walked, newest first. */
+/* The changes of one cell: walks the history of its document, newest first. */
 static stet_status cell_changes(space_call *c, stet_value args, const char *cell, size_t limit, stet_value *list,
                                 stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
@@ -144,7 +144,7 @@ static stet_status cell_changes(space_call *c, stet_value args, const char *cell
     return st;
 }
 
-/* Changes of everything, oldest first, whole commits. `*next`: the --after of the next page. */
+/* All changes, oldest first, in whole commits. `*next`: the --after of the next page. */
 static stet_status all_changes(space_call *c, stet_value args, size_t limit, stet_value *list, int64_t *next,
                                stet_error *err) {
     int64_t after = stet_value_int_at(args, "after", 0), before = stet_value_int_at(args, "before", 0);

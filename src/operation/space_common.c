@@ -8,7 +8,7 @@
 #include "operation/text.h"
 #include "os/clock.h"
 
-/* Names with a NUL inside would be cut: no space, branch, scope or id has one. */
+/* A name with a NUL inside would be cut. No space, branch, scope or id contains one. */
 static stet_status no_nul(stet_value args, const char *name, stet_error *err) {
     stet_value v = stet_value_get(args, name);
     size_t len;
@@ -49,7 +49,7 @@ stet_status space_begin_list(stet_op_ctx *ctx, stet_value args, space_call *c, b
     if (*none) {
         stet_project *p;
         stet_error_clear(&why);
-        return ctx->project(ctx, &p, err); /* no project is still an error */
+        return ctx->project(ctx, &p, err); /* still fails if there is no project */
     }
     if (st != STET_OK)
         stet_error_move(err, &why);
@@ -101,7 +101,7 @@ void space_render_changes(stet_render *r, stet_value changes, bool ids) {
         stet_value_as_string(&path, &len);
         if (len > 0)
             stet_text_value(r, path);
-        else /* the envelope itself appeared or went */
+        else /* the envelope itself was added or removed */
             stet_buf_str(r->out, "(the whole document)");
         stet_buf_char(r->out, '\n');
     }

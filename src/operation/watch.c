@@ -7,7 +7,7 @@
 #include "operation/text.h"
 #include "os/clock.h"
 
-#define LOOK_MS 100 /* how often cancellation is looked at */
+#define LOOK_MS 100 /* how often cancellation is checked */
 
 typedef struct watch {
     stet_op_ctx *ctx;
@@ -20,7 +20,7 @@ typedef struct watch {
     int64_t deadline_us; /* 0: none */
 } watch;
 
-/* The event with what the cell holds now; no "value" if nothing is there any more. */
+/* The event with the current value of the cell; without "value" if there is none. */
 static stet_status event_of(watch *w, const stet_commit_record *r, stet_value *out, stet_error *err) {
     stet_doc_state d = {0};
     stet_value v;

@@ -110,7 +110,7 @@ stet_status stet_file_inside(const char *root, const char *path, bool *out, stet
             break;
         }
         if (lstat(at, &st) == 0) {
-            /* another process has just made it, so that it can be resolved now */
+            /* Another process has just made it, so that it can be resolved now. */
             if (!S_ISLNK(st.st_mode) && tries-- > 0)
                 continue;
             outside = true; /* it exists but leads nowhere: a dangling symlink */

@@ -652,7 +652,7 @@ stet_status stet_machine_id(const char *stet_home, char out[40], stet_error *err
     if (status == STET_OK && !have)
         status = stet_fail(err, STET_BUSY, "%s: changes all the time: do two machines share this directory?", path);
     if (status == STET_IO) {
-        /* the general hint does not mention the way out */
+        /* The general hint does not mention the way out. */
         stet_hint_instead(err, "make %s writable, or set STET_HOME to another directory", stet_home);
     }
     stet_free(path);

@@ -1,4 +1,5 @@
 /* cleanup.c - writes new snapshots: merges the existing ones, and removes the entries that a strategy chooses.
+ *
  *   C1. Machines that merge the same snapshots with the same strategy write the same bytes: nothing here depends on
  *       which objects are on this machine, unless a cap on local bytes was requested.
  *   C2. The new snapshot is durable before the log is cut, and before the files that it replaces are deleted.

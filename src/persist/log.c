@@ -1,4 +1,5 @@
 /* log.c - this machine's log file.
+ *
  *   L1. Everything read so far is a prefix of the file: `tail`, the last table before `offset`, is still there. If it
  *       is not, the log was started again, and is read from its beginning.
  *   L2. An append is one write that begins with a newline, so that a torn line before it ends there. A write that fails

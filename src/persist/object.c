@@ -1,4 +1,5 @@
 /* object.c - the bytes of objects: finding, reading and restoring them as files.
+ *
  *   O1. Bytes are handed out as right only after their size and, unless the caller opts out, their hash were compared
  *       with the id.
  *   O2. An object is stored as it is in objects/ID, or compressed in objects/ID.zst; the id is always that of the plain

@@ -1,4 +1,5 @@
 /* state.c - the entries in memory, and how they follow the directory.
+ *
  * The entries are those of the tips (the snapshots that no other one descends from) and of the log. A snapshot that
  * this machine knew last, and that disappeared although no descendant of it is present, counts as a tip: its deletion
  * was synchronised before its replacement.

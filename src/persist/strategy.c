@@ -1,4 +1,5 @@
 /* strategy.c - which entries the default strategy removes.
+ *
  * Ties in time are broken by the key, so that every machine decides alike. */
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* own.c - directories of stet that are not inside .stet/ of their project by name. Part of project.h.
+ *
  * `local` in config.toml may name any directory, even one inside the project, and .stet may be a link. Files in these
  * directories are not files of the project: they change with every run, and a database that is opened and closed like a
  * file loses its locks (db/held.c). Most projects have no such directory; for them nothing here costs anything.
