@@ -156,24 +156,20 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     /* The readers are recorded in the space. Their states take patterns and files as they are now, if need be in a
      * copy. */
     piece_begin(ctx, args, PIECE_NOW, &c, err);
-    char *id = NULL;
-    stet_path path = STET_PATH_INIT;
     stet_numbers readers = {0}, writers = {0};
     stet_far_reader *far = NULL;
     size_t far_count = 0;
-    stet_arena arena = STET_ARENA_INIT;
     stet_value list = stet_value_array(), owners = stet_value_array();
     stet_change_kind kind = stet_value_as_bool(stet_value_get(args, "value")) ? STET_VALUE : STET_KEYSET;
     if (piece_good(&c))
-        c.status = stet_cell_parse(cell, stet_value_as_bool(stet_value_get(args, "meta")), &id, &path, err);
-    stet_docname name = {id, asked.scope};
+        c.status = space_cell(&asked, args, err);
+    stet_pathref path = stet_path_ref(&asked.path);
     if (piece_good(&c))
-        c.status = stet_observe_readers(asked.space, asked.branch, &name, stet_path_ref(&path), kind, &readers, err);
+        c.status = stet_observe_readers(asked.space, asked.branch, &asked.doc, path, kind, &readers, err);
     if (piece_good(&c) && c.branch == 0)
-        c.status =
-            stet_observe_far_readers(asked.space, &name, stet_path_ref(&path), kind, &arena, &far, &far_count, err);
+        c.status = stet_observe_far_readers(asked.space, &asked.doc, path, kind, &asked.arena, &far, &far_count, err);
     if (piece_good(&c))
-        c.status = stet_observe_writers(asked.space, asked.branch, &name, stet_path_ref(&path),
+        c.status = stet_observe_writers(asked.space, asked.branch, &asked.doc, path,
                                         STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE, &writers, err);
     add_readers(&c, readers.at, readers.len, &list);
     if (piece_good(&c))
@@ -185,9 +181,6 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_value_put(result, "writers", owners);
     stet_numbers_release(&readers);
     stet_numbers_release(&writers);
-    stet_arena_release(&arena);
-    stet_free(id);
-    stet_path_release(&path);
     space_end(&asked);
     return piece_end(&c);
 }
