@@ -58,25 +58,33 @@ stet_status drive_files_of(void *ctx, stet_space *space, void **files, stet_erro
     return status;
 }
 
+static stet_status scan_far(stet_space *space, stet_files *files, stet_error *err) {
+    stet_files_report r = {0};
+    stet_status status = STET_OK;
+    if (stet_files_unsettled(files) || stet_files_was_lost(files))
+        status = stet_lookout_follow_all(files, space, "", err);
+    if (status != STET_OK)
+        return status;
+    status = stet_files_refresh(files, &r, err);
+    stet_value_release(r.list);
+    if (status != STET_OK)
+        return status;
+    status = stet_files_settle(files, err);
+    return status == STET_OK ? stet_files_save(files, err) : status;
+}
+
 /* Scans the files of one other space, and adds the spaces that it reads to `names`. */
 static stet_status look_at_far(driver *d, const char *name, stet_names *names, stet_error *err) {
-    stet_space *space = NULL;
+    stet_space *space;
     stet_files *files = NULL;
-    stet_files_report r = {0};
     stet_status status = stet_space_open(d->project, name, STET_SPACE_MUST_EXIST, &space, err);
-    if (status == STET_OK)
-        status = stet_observe_others(space, names, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_observe_others(space, names, err);
     if (status == STET_OK)
         status = stet_files_open(d->project, space, &files, err);
-    if (status == STET_OK && (stet_files_unsettled(files) || stet_files_was_lost(files)))
-        status = stet_lookout_follow_all(files, space, "", err);
     if (status == STET_OK)
-        status = stet_files_refresh(files, &r, err);
-    if (status == STET_OK)
-        status = stet_files_settle(files, err);
-    if (status == STET_OK)
-        status = stet_files_save(files, err);
-    stet_value_release(r.list);
+        status = scan_far(space, files, err);
     stet_files_close(files);
     stet_space_close(space);
     return status;
@@ -203,27 +211,36 @@ static void forget_standing(driver *d) {
     d->asked = 0;
 }
 
+/* Before a scan: follows what nodes refer to by now, and judges files that removed commands have left. */
+static stet_status prepare_scan(driver *d, bool watched, stet_error *err) {
+    stet_status status = STET_OK;
+    if (stet_files_unsettled(d->files) || (!watched && stet_files_was_lost(d->files)))
+        status = stet_lookout_follow_all(d->files, d->space, d->spec->branch, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_orphans_take(d->project, d->files, may_come, d, &d->orphans, err);
+    return status == STET_OK && d->orphans ? judge_all_left(d, err) : status;
+}
+
+static stet_status scan(driver *d, stet_files_report *r, stet_error *err) {
+    stet_status status = stet_files_refresh(d->files, r, err);
+    forget_standing(d);
+    if (status != STET_OK)
+        return status;
+    status = stet_files_settle(d->files, err);
+    return status == STET_OK ? bring_far_files_up(d, err) : status;
+}
+
 /* Brings the documents of files up to date: asks a process that watches them, or scans all of them. */
 stet_status drive_bring_files_up(driver *d, stet_error *err) {
     stet_files_report r;
-    stet_status status = STET_OK;
     bool watched = !d->spec->no_scan && stet_files_ask(d->files, ASK_MS);
-    if (stet_files_unsettled(d->files) || (!watched && stet_files_was_lost(d->files)))
-        status = stet_lookout_follow_all(d->files, d->space, d->spec->branch, err);
-    if (status == STET_OK)
-        status = stet_orphans_take(d->project, d->files, may_come, d, &d->orphans, err);
-    if (status == STET_OK && d->orphans)
-        status = judge_all_left(d, err);
+    stet_status status = prepare_scan(d, watched, err);
     if (d->set_up)
         stet_files_nodes_changed(d->files);
     if (status != STET_OK || d->spec->no_scan)
         return status;
-    status = stet_files_refresh(d->files, &r, err);
-    forget_standing(d);
-    if (status == STET_OK)
-        status = stet_files_settle(d->files, err);
-    if (status == STET_OK)
-        status = bring_far_files_up(d, err);
+    status = scan(d, &r, err);
     d->out->files = r.followed;
     d->out->files_changed = r.changed + r.appeared + r.vanished;
     d->out->watched = watched;
@@ -496,73 +513,98 @@ static stet_status note_directories(driver *d, stet_error *err) {
     return status;
 }
 
-static stet_status drive(driver *d, stet_error *err) {
-    bool news;
-    stet_status status = drive_prepare(d, err);
-    if (status == STET_OK)
-        status = wake(d, err);
-    if (status == STET_OK)
-        status = drive_bring_files_up(d, err);
-    if (status == STET_OK && d->spec->send) {
-        const stet_drive_event *e = d->spec->send;
-        status = stet_sched_send(d->sched, d->piece, e->stream, e->event, e->id, e->sent, err);
-        if (status != STET_OK || !e->settle)
-            return status;
-    }
-    if (status == STET_OK)
-        status = demand(d, err);
-    if (status == STET_OK && (d->spec->explain || d->spec->dry_run))
-        status = drive_explain(d, err);
-    d->out->dry = d->spec->dry_run;
-    if (status == STET_OK && d->spec->dry_run)
-        status = note_absent(d, err);
-    if (status != STET_OK || d->spec->dry_run)
+typedef stet_status drive_step(driver *d, stet_error *err);
+
+/* Takes steps until one of them fails; the list ends with NULL. */
+static stet_status take_steps(driver *d, drive_step *const steps[], stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; steps[i] && status == STET_OK; i++)
+        status = steps[i](d, err);
+    return status;
+}
+
+static stet_status send_event(driver *d, stet_error *err) {
+    const stet_drive_event *e = d->spec->send;
+    return stet_sched_send(d->sched, d->piece, e->stream, e->event, e->id, e->sent, err);
+}
+
+static stet_status save_files(driver *d, stet_error *err) {
+    return stet_files_save(d->files, err);
+}
+
+/* Settles what is demanded, and checks what has come of it. */
+static stet_status settle(driver *d, bool first, stet_sched_report *r, stet_error *err) {
+    bool watch = d->spec->watch;
+    stet_status status = stet_sched_settle(d->sched, r, err);
+    drive_take_report(d, r);
+    if (status != STET_OK)
         return status;
-    if (d->spec->watch)
-        d->follow = stet_lookout_start(d->project, d->spec->space ? d->spec->space : "main");
-    if (d->spec->watch)
-        d->live = stet_live_open(d->project);
+    drive_step *steps[7];
+    size_t n = 0;
+    if (r->runs > 0)
+        steps[n++] = still_there;
+    if (d->spec->result && !watch)
+        steps[n++] = drive_read_result;
+    steps[n++] = note_absent;
+    if (first && (r->runs > 0 || d->set_up))
+        steps[n++] = note_directories;
+    if (watch && r->runs > 0)
+        steps[n++] = save_files;
+    if (!watch)
+        steps[n++] = refuse_invalid;
+    steps[n] = NULL;
+    return take_steps(d, steps, err);
+}
+
+/* While watching: waits until something has changed. `*stopped`: by `stet piece stop`. */
+static stet_status await_change(driver *d, bool *stopped, stet_error *err) {
+    for (;;) {
+        bool news;
+        if (drive_is_cancelled(d))
+            return stet_fail(err, STET_CANCELLED, "stopped");
+        stet_status status = await_news(d, &news, err);
+        if (status != STET_OK || (status = watch_patterns(d, &news, err)) != STET_OK ||
+            (status = drive_look(d, err)) != STET_OK)
+            return status;
+        *stopped = d->stored->stopped;
+        if (*stopped || news)
+            return STET_OK;
+        stet_live_answer(d->live, d->sched, stet_space_name(d->space), d->spec->branch ? d->spec->branch : "",
+                         d->piece);
+    }
+}
+
+static stet_status watch(driver *d, stet_error *err) {
+    bool stopped = false;
+    d->follow = stet_lookout_start(d->project, d->spec->space ? d->spec->space : "main");
+    d->live = stet_live_open(d->project);
     for (bool first = true;; first = false) {
         stet_sched_report r = {0};
         int64_t begun = stet_clock_monotonic_us();
-        status = stet_sched_settle(d->sched, &r, err);
-        drive_take_report(d, &r);
-        if (status == STET_OK && r.runs > 0)
-            status = still_there(d, err);
-        if (status == STET_OK && d->spec->result && !d->spec->watch)
-            status = drive_read_result(d, err);
-        if (status == STET_OK)
-            status = note_absent(d, err);
-        if (status == STET_OK && first && (r.runs > 0 || d->set_up))
-            status = note_directories(d, err);
-        if (d->spec->watch && status == STET_OK && r.runs > 0)
-            status = stet_files_save(d->files, err);
-        if (status == STET_OK && !d->spec->watch)
-            status = refuse_invalid(d, err);
-        if (status != STET_OK || !d->spec->watch)
-            return status;
-        if (d->spec->settled && (first || r.runs > 0)) {
+        stet_status status = settle(d, first, &r, err);
+        if (status == STET_OK && d->spec->settled && (first || r.runs > 0))
             status = d->spec->settled(d->spec->ctx, &r, (stet_clock_monotonic_us() - begun) / 1000, err);
-            if (status != STET_OK)
-                return status;
-        }
-        do {
-            if (drive_is_cancelled(d))
-                return stet_fail(err, STET_CANCELLED, "stopped");
-            status = await_news(d, &news, err);
-            if (status == STET_OK)
-                status = watch_patterns(d, &news, err);
-            if (status == STET_OK)
-                status = drive_look(d, err);
-            if (status == STET_OK && d->stored->stopped)
-                return STET_OK; /* stet piece stop */
-            if (status == STET_OK && !news)
-                stet_live_answer(d->live, d->sched, stet_space_name(d->space), d->spec->branch ? d->spec->branch : "",
-                                 d->piece);
-        } while (status == STET_OK && !news);
-        if (status != STET_OK)
+        if (status == STET_OK)
+            status = await_change(d, &stopped, err);
+        if (status != STET_OK || stopped)
             return status;
     }
+}
+
+static stet_status drive(driver *d, stet_error *err) {
+    d->out->dry = d->spec->dry_run;
+    stet_status status = take_steps(d, (drive_step *const[]){drive_prepare, wake, drive_bring_files_up, NULL}, err);
+    if (status == STET_OK && d->spec->send)
+        status = send_event(d, err);
+    if (status != STET_OK || (d->spec->send && !d->spec->send->settle))
+        return status;
+    if (d->spec->dry_run)
+        return take_steps(d, (drive_step *const[]){demand, drive_explain, note_absent, NULL}, err);
+    status = take_steps(d, (drive_step *const[]){demand, d->spec->explain ? drive_explain : NULL, NULL}, err);
+    if (status != STET_OK)
+        return status;
+    stet_sched_report r = {0};
+    return d->spec->watch ? watch(d, err) : settle(d, true, &r, err);
 }
 
 static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, stet_drive_outcome *out,

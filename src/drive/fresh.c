@@ -9,18 +9,16 @@
 stet_status drive_open(driver *d, unsigned flags, stet_sched_opts *opts, stet_error *err) {
     const stet_drive_spec *spec = d->spec;
     stet_status status = stet_space_open(d->project, spec->space ? spec->space : "main", flags, &d->space, err);
-    if (status == STET_OK) {
-        stet_observe_switch(d->space, opts->persist);
-        status = stet_files_open(d->project, d->space, &d->files, err);
-    }
-    if (status == STET_OK)
-        status = stet_files_set_branch(d->files, spec->branch, err);
-    if (status == STET_OK)
-        status = stet_space_branch(d->space, spec->branch ? spec->branch : "", &d->branch, err);
-    if (status == STET_OK)
-        stet_files_set_pending(d->files, drive_is_pending, d);
+    if (status != STET_OK)
+        return status;
+    stet_observe_switch(d->space, opts->persist);
+    status = stet_files_open(d->project, d->space, &d->files, err);
+    if (status != STET_OK || (status = stet_files_set_branch(d->files, spec->branch, err)) != STET_OK ||
+        (status = stet_space_branch(d->space, spec->branch ? spec->branch : "", &d->branch, err)) != STET_OK)
+        return status;
+    stet_files_set_pending(d->files, drive_is_pending, d);
     opts->files = d->files;
-    return status == STET_OK ? stet_sched_open(d->project, d->space, spec->branch, opts, &d->sched, err) : status;
+    return stet_sched_open(d->project, d->space, spec->branch, opts, &d->sched, err);
 }
 
 void drive_close(driver *d) {
@@ -61,6 +59,58 @@ static stet_status say_failed(stet_sched *sched, const stet_sched_report *r, ste
     return stet_fail(err, STET_FAILED, "not fresh: %s%s%s: %s", in, *in ? "/" : "", first.node, first.message);
 }
 
+/* Brings the patterns up to date that a document may depend on. */
+static stet_status renew_for(driver *d, const stet_docname *name, stet_pathref path, stet_error *err) {
+    stet_value names;
+    stet_status status = pieces_of(d, name, &names, err);
+    if (status != STET_OK)
+        return status;
+    bool whole = stet_piece_name_of(name->id) && stet_path_depth(path) <= 1;
+    char *piece =
+        strncmp(name->id, "piece:", 6) == 0 ? stet_strndup(name->id + 6, strcspn(name->id + 6, ":")) : stet_strdup("");
+    status = drive_renew_patterns(d, names, whole ? NULL : piece, err);
+    stet_free(piece);
+    stet_value_release(names);
+    return status == STET_OK ? drive_renew_all(d, err) : status;
+}
+
+static stet_status save_all_files(driver *d, stet_error *err) {
+    stet_status status = stet_files_save(d->files, err);
+    for (size_t i = 0; i < d->far_files.len && status == STET_OK; i++)
+        status = stet_files_save(d->far_files.at[i], err);
+    return status;
+}
+
+static stet_status settle_cell(driver *d, const stet_docname *name, stet_pathref path, stet_error *err) {
+    stet_sched_report report = {0};
+    stet_status status = stet_sched_demand_cell(d->sched, name->id, name->scope, path, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_sched_settle(d->sched, &report, err);
+    if (status == STET_OK && report.runs > 0)
+        status = save_all_files(d, err);
+    if (status == STET_OK && report.failed > 0)
+        status = say_failed(d->sched, &report, err);
+    stet_value_release(report.problems);
+    return status;
+}
+
+static stet_status get_fresh(driver *d, const stet_docname *name, stet_pathref path, stet_value *out, stet_error *err) {
+    size_t ran;
+    stet_status status = renew_for(d, name, path, err);
+    if (status != STET_OK || (status = drive_bring_files_up(d, err)) != STET_OK ||
+        (status = settle_cell(d, name, path, err)) != STET_OK)
+        return status;
+    /* Actions that were put aside, because others kept changing what they read, are tried again here. */
+    status = stet_sched_get_fresh(d->sched, &(stet_sched_want){.cell = {*name, path}}, &ran, out, err);
+    if (status != STET_OK)
+        return status;
+    status = drive_refuse_invalid(d, name, path, err);
+    if (status != STET_OK)
+        stet_value_release(*out);
+    return status;
+}
+
 stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec, const stet_docname *name,
                              stet_pathref path, stet_value *out, stet_error *err) {
     stet_drive_outcome outcome = {0};
@@ -73,41 +123,11 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
                             .may_make = drive_may_make,
                             .accept_read = drive_accept_read,
                             .files_of = drive_files_of};
-    stet_sched_report report = {0};
-    stet_value names = stet_value_null();
-    size_t ran;
-    bool whole = stet_piece_name_of(name->id) && stet_path_depth(path) <= 1;
-    char *piece =
-        strncmp(name->id, "piece:", 6) == 0 ? stet_strndup(name->id + 6, strcspn(name->id + 6, ":")) : stet_strdup("");
     stet_status status = drive_open(&d, STET_SPACE_MUST_EXIST, &opts, err);
     if (status == STET_OK)
-        status = pieces_of(&d, name, &names, err);
-    if (status == STET_OK)
-        status = drive_renew_patterns(&d, names, whole ? NULL : piece, err);
-    if (status == STET_OK)
-        status = drive_renew_all(&d, err);
-    if (status == STET_OK)
-        status = drive_bring_files_up(&d, err);
-    if (status == STET_OK)
-        status = stet_sched_demand_cell(d.sched, name->id, name->scope, path, err);
-    if (status == STET_OK)
-        status = stet_sched_settle(d.sched, &report, err);
-    if (status == STET_OK && report.runs > 0)
-        status = stet_files_save(d.files, err);
-    for (size_t i = 0; i < d.far_files.len && report.runs > 0 && status == STET_OK; i++)
-        status = stet_files_save(d.far_files.at[i], err);
-    /* Actions that were put aside, because others kept changing what they read, are tried again by get_fresh. */
-    if (status == STET_OK)
-        status = report.failed > 0
-                     ? say_failed(d.sched, &report, err)
-                     : stet_sched_get_fresh(d.sched, &(stet_sched_want){.cell = {*name, path}}, &ran, out, err);
-    if (status == STET_OK && (status = drive_refuse_invalid(&d, name, path, err)) != STET_OK)
-        stet_value_release(*out);
+        status = get_fresh(&d, name, path, out, err);
     if (status == STET_FAILED)
         stet_hint(err, "without --fresh what was made last is printed");
-    stet_value_release(report.problems);
-    stet_value_release(names);
-    stet_free(piece);
     drive_close(&d);
     stet_drive_outcome_release(&outcome);
     return status;
