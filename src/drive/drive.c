@@ -96,9 +96,7 @@ static stet_status bring_far_files_up(driver *d, stet_error *err) {
     stet_status status = stet_observe_others(d->space, &names, err);
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
         stet_error mine = STET_ERROR_INIT;
-        bool before = strcmp(names.at[i], stet_space_name(d->space)) == 0;
-        for (size_t k = 0; k < i && !before; k++)
-            before = strcmp(names.at[k], names.at[i]) == 0;
+        bool before = strcmp(names.at[i], stet_space_name(d->space)) == 0 || drive_names_hold(&names, i, names.at[i]);
         char *name = stet_strdup(names.at[i]);
         if (!before)
             status = look_at_far(d, name, &names, &mine);

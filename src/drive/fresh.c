@@ -169,11 +169,11 @@ static stet_status look_at_space(stet_project *project, const char *name, const 
     return status;
 }
 
-static bool holds(const stet_names *names, size_t len, const char *name) {
-    bool found = false;
-    for (size_t i = 0; i < len && !found; i++)
-        found = strcmp(names->at[i], name) == 0;
-    return found;
+bool drive_names_hold(const stet_names *names, size_t len, const char *name) {
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(names->at[i], name) == 0)
+            return true;
+    return false;
 }
 
 /* Files matter in the spaces that are read, directly or through others; patterns in all. A space that can't be opened
@@ -187,13 +187,13 @@ static bool anything_changed(stet_project *project, const stet_drive_spec *spec)
         status = stet_space_names(project, &all, NULL);
     for (size_t i = 0; i < read.len && status == STET_OK && !changed; i++) {
         char *name = stet_strdup(read.at[i]); /* a copy, since the list grows */
-        bool looked = holds(&read, i, name) || (strcmp(name, own) == 0 && !forked);
+        bool looked = drive_names_hold(&read, i, name) || (strcmp(name, own) == 0 && !forked);
         if (!looked && look_at_space(project, name, NULL, &read, &changed) != STET_OK)
             changed = false;
         stet_free(name);
     }
     for (size_t i = 0; i < all.len && status == STET_OK && !changed; i++) {
-        bool looked = holds(&read, read.len, all.at[i]) || (strcmp(all.at[i], own) == 0 && !forked);
+        bool looked = drive_names_hold(&read, read.len, all.at[i]) || (strcmp(all.at[i], own) == 0 && !forked);
         if (!looked && look_at_space(project, all.at[i], NULL, NULL, &changed) != STET_OK)
             changed = false;
     }

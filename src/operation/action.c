@@ -242,10 +242,7 @@ static void list_render(stet_render *r, stet_value result) {
         stet_buf_str(r->out, "no such actions\n");
         return;
     }
-    stet_table t = {.columns = 3};
-    stet_table_cell(&t, "ACTION");
-    stet_table_cell(&t, "STATE");
-    stet_table_cell(&t, "CAUSE");
+    stet_table t = stet_table_begin(3, (const char *const[]){"ACTION", "STATE", "CAUSE"});
     for (size_t i = 0; i < stet_value_count(rows); i++) {
         stet_value row = stet_value_at(rows, i), name = stet_value_get(row, "action"),
                    state = stet_value_get(row, "state");

@@ -40,11 +40,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 
 static void list_render(stet_render *r, stet_value result) {
     stet_value list = stet_value_get(result, "branches");
-    stet_table t = {.columns = 4};
-    stet_table_cell(&t, "BRANCH");
-    stet_table_cell(&t, "PARENT");
-    stet_table_cell(&t, "FORK");
-    stet_table_cell(&t, "");
+    stet_table t = stet_table_begin(4, (const char *const[]){"BRANCH", "PARENT", "FORK", ""});
     for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_value row = stet_value_at(list, i), name = stet_value_get(row, "name"),
                    parent = stet_value_get(row, "parent");

@@ -534,10 +534,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 
 static void list_render(stet_render *r, stet_value result) {
     stet_value list = stet_value_get(result, "documents"), next = stet_value_get(result, "next");
-    stet_table t = {.columns = 3};
-    stet_table_cell(&t, "ID");
-    stet_table_cell(&t, "SCOPE");
-    stet_table_cell(&t, "SEQ");
+    stet_table t = stet_table_begin(3, (const char *const[]){"ID", "SCOPE", "SEQ"});
     for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_value row = stet_value_at(list, i), id = stet_value_get(row, "id"), scope = stet_value_get(row, "scope");
         stet_table_cell(&t, stet_value_as_string(&id, NULL));

@@ -192,12 +192,7 @@ static void list_render(stet_render *r, stet_value v) {
         stet_buf_str(r->out, "no entries\n");
         return;
     }
-    stet_table t = {.columns = 5};
-    stet_table_cell(&t, "TIME");
-    stet_table_cell(&t, "MODULE");
-    stet_table_cell(&t, "SIZE");
-    stet_table_cell(&t, "CONTENTS");
-    stet_table_cell(&t, "BLOCK");
+    stet_table t = stet_table_begin(5, (const char *const[]){"TIME", "MODULE", "SIZE", "CONTENTS", "BLOCK"});
     for (size_t i = 0; i < stet_value_count(entries); i++) {
         stet_value e = stet_value_at(entries, i), time = stet_value_get(e, "time"),
                    module = stet_value_get(e, "module"), block = stet_value_get(e, "block");

@@ -53,11 +53,7 @@ static void list_render(stet_render *r, stet_value result) {
         stet_buf_str(r->out, "no pieces; make one with: stet run PATTERN\n");
         return;
     }
-    stet_table t = {.columns = 4};
-    stet_table_cell(&t, "PIECE");
-    stet_table_cell(&t, "PATTERN");
-    stet_table_cell(&t, "NODES");
-    stet_table_cell(&t, "GENERATION");
+    stet_table t = stet_table_begin(4, (const char *const[]){"PIECE", "PATTERN", "NODES", "GENERATION"});
     for (size_t i = 0; i < stet_value_count(rows); i++) {
         stet_value row = stet_value_at(rows, i), name = stet_value_get(row, "piece"),
                    pattern = stet_value_get(row, "pattern");

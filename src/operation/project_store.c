@@ -55,15 +55,8 @@ static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_va
 static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_value *report, stet_error *err) {
     char *dir = stet_project_path(p, "local/temp");
     stet_names names = {0};
-    stet_error why = STET_ERROR_INIT;
     int64_t items = 0, bytes = 0;
-    stet_status status = stet_file_list(dir, &names, &why);
-    if (status == STET_NOT_FOUND) {
-        stet_error_clear(&why);
-        status = STET_OK;
-    } else if (status != STET_OK) {
-        stet_error_move(err, &why);
-    }
+    stet_status status = stet_file_list_if_there(dir, &names, err);
     for (size_t i = 0; status == STET_OK && i < names.len; i++) {
         if (ctx->cancelled(ctx)) {
             status = stet_fail(err, STET_CANCELLED, "interrupted");

@@ -53,10 +53,7 @@ static void spaces_render(stet_render *r, stet_value result) {
         stet_buf_str(r->out, "no spaces; the first write makes one\n");
         return;
     }
-    stet_table t = {.columns = 5};
-    static const char *const heads[] = {"SPACE", "SEQ", "DOCUMENTS", "BYTES", "UUID"};
-    for (size_t i = 0; i < 5; i++)
-        stet_table_cell(&t, heads[i]);
+    stet_table t = stet_table_begin(5, (const char *const[]){"SPACE", "SEQ", "DOCUMENTS", "BYTES", "UUID"});
     for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_value row = stet_value_at(list, i), name = stet_value_get(row, "name"),
                    error = stet_value_get(row, "error");

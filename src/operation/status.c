@@ -217,13 +217,7 @@ static void status_render(stet_render *r, stet_value result) {
     }
     render_drift(r, stet_value_get(result, "drift"));
     static const char *const columns[] = {"stands", "dirty", "stale", "unknown", "failed"};
-    stet_table t = {.columns = 6};
-    stet_table_cell(&t, "PIECE");
-    stet_table_cell(&t, "STANDS");
-    stet_table_cell(&t, "DIRTY");
-    stet_table_cell(&t, "STALE");
-    stet_table_cell(&t, "UNKNOWN");
-    stet_table_cell(&t, "FAILED");
+    stet_table t = stet_table_begin(6, (const char *const[]){"PIECE", "STANDS", "DIRTY", "STALE", "UNKNOWN", "FAILED"});
     for (size_t i = 0; i < stet_value_count(rows); i++) {
         stet_value row = stet_value_at(rows, i), name = stet_value_get(row, "piece");
         stet_table_cell(&t, stet_value_as_string(&name, NULL));

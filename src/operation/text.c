@@ -135,6 +135,13 @@ void stet_text_wrap(stet_buf *out, const char *text, size_t indent, size_t width
     stet_buf_char(out, '\n');
 }
 
+stet_table stet_table_begin(size_t columns, const char *const heads[]) {
+    stet_table t = {.columns = columns};
+    for (size_t i = 0; i < columns; i++)
+        stet_table_cell(&t, heads[i]);
+    return t;
+}
+
 void stet_table_cell(stet_table *t, const char *text) {
     assert(t->columns > 0 && t->columns <= STET_TABLE_COLUMNS);
     if (stet_value_type(t->cells) != STET_TYPE_ARRAY)

@@ -236,6 +236,17 @@ stet_status stet_file_list(const char *path, stet_names *out, stet_error *err) {
     return STET_OK;
 }
 
+stet_status stet_file_list_if_there(const char *path, stet_names *out, stet_error *err) {
+    stet_error why = STET_ERROR_INIT;
+    stet_status status = stet_file_list(path, out, &why);
+    if (status == STET_NOT_FOUND) {
+        stet_error_clear(&why);
+        return STET_OK;
+    }
+    stet_error_move(err, &why);
+    return status;
+}
+
 void stet_names_release(stet_names *names) {
     for (size_t i = 0; i < names->len; i++)
         stet_free(names->at[i]);

@@ -235,15 +235,8 @@ static void check_objects(checker *c) {
     stet_map named = {0};
     stet_names names = {0};
     c->status = named_objects(p, &named, c->err);
-    if (c->status == STET_OK) {
-        stet_error local = STET_ERROR_INIT;
-        c->status = stet_file_list(p->objects_dir, &names, &local);
-        if (c->status == STET_NOT_FOUND)
-            c->status = STET_OK;
-        else
-            stet_error_move(c->err, &local);
-        stet_error_clear(&local);
-    }
+    if (c->status == STET_OK)
+        c->status = stet_file_list_if_there(p->objects_dir, &names, c->err);
     for (size_t i = 0; i < names.len && c->status == STET_OK; i++) {
         bool compressed;
         const char *name = names.at[i];

@@ -31,21 +31,9 @@ static size_t mark_key(const char *name, const char **tag) {
     return key;
 }
 
-/* Without the directory there are no marks. */
-static stet_status list_marks(stet_persist *p, stet_names *names, stet_error *err) {
-    stet_error local = STET_ERROR_INIT;
-    stet_status status = stet_file_list(p->pins_dir, names, &local);
-    if (status == STET_NOT_FOUND)
-        status = STET_OK;
-    else if (status != STET_OK)
-        stet_error_move(err, &local);
-    stet_error_clear(&local);
-    return status;
-}
-
 stet_status stet_pmarks_load(stet_persist *p, stet_map *out, stet_error *err) {
     stet_names names = {0};
-    stet_status status = list_marks(p, &names, err);
+    stet_status status = stet_file_list_if_there(p->pins_dir, &names, err);
     const char *tag;
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
         size_t len = mark_key(names.at[i], &tag);
@@ -103,7 +91,7 @@ stet_status stet_persist_marks(stet_persist *p, const stet_persist_key *key, ste
     stet_names names = {0};
     stet_status status = stet_persist_key_check(key, false, err);
     if (status == STET_OK)
-        status = list_marks(p, &names, err);
+        status = stet_file_list_if_there(p->pins_dir, &names, err);
     if (status != STET_OK)
         return status;
     char created[24];

@@ -112,20 +112,9 @@ static void measure_dir(const char *dir, uint64_t *items, uint64_t *bytes) {
     stet_names_release(&names);
 }
 
-static stet_status list_batches(stet_persist *p, stet_names *out, stet_error *err) {
-    stet_error local = STET_ERROR_INIT;
-    stet_status status = stet_file_list(p->trash, out, &local);
-    if (status == STET_NOT_FOUND)
-        status = STET_OK;
-    else if (status != STET_OK)
-        stet_error_move(err, &local);
-    stet_error_clear(&local);
-    return status;
-}
-
 stet_status stet_persist_trash_each(stet_persist *p, stet_persist_trash_fn fn, void *ctx, stet_error *err) {
     stet_names names = {0};
-    stet_status status = list_batches(p, &names, err);
+    stet_status status = stet_file_list_if_there(p->trash, &names, err);
     for (size_t i = 0; i < names.len; i++) {
         stet_persist_trashed b = {0};
         if (!batch_name(names.at[i], &b.deleted_at))
@@ -258,7 +247,7 @@ stet_status stet_persist_undelete(stet_persist *p, const char *batch, const char
     if (status != STET_OK)
         return status;
     stet_names names = {0};
-    status = list_batches(p, &names, err);
+    status = stet_file_list_if_there(p->trash, &names, err);
     bool found = false;
     for (size_t i = names.len; i-- > 0 && status == STET_OK;) { /* the latest first */
         int64_t ms;
@@ -337,7 +326,7 @@ stet_status stet_persist_sweep(stet_persist *p, bool everything, bool dry_run, u
     }
     stet_names names = {0};
     if (status == STET_OK)
-        status = list_batches(p, &names, err);
+        status = stet_file_list_if_there(p->trash, &names, err);
     int64_t now = stet_clock_ms(), ms;
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
         if (!batch_name(names.at[i], &ms) || (!everything && now - ms < p->config.trash_days * 86400000))
