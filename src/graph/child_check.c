@@ -272,7 +272,7 @@ static stet_status check_given(checking *c, const stet_process_node *n, stet_tem
             status = is_as_given(c, &index, t, n, i, &is, err);
             if (status != STET_OK || is)
                 continue;
-            if (c->repair) /* it gives all of them their elements again */
+            if (c->repair) /* the coordinator gives all of them their elements again */
                 status = stet_observe_distrust(c->s, 0, &action, 1, STET_REASON_REPAIRED, err);
             stet_value key = stet_value_at(index.keys, i);
             char *instance = stet_child_instance_id(n->id, stet_value_as_string(&key, NULL));
@@ -294,7 +294,7 @@ static stet_status check_all_given(checking *c, stet_error *err) {
     return status;
 }
 
-/* Who starts a piece asks for what is marked: an action without a record would never run. */
+/* A start asks only for marked actions: one without a record would never run. */
 
 typedef struct gone_list {
     checking *c;
@@ -314,7 +314,7 @@ static bool note_action(void *ctx, int64_t action, const char *name, size_t name
     return true;
 }
 
-/* One that was observed in a later generation than the one that was read has its node there. */
+/* An action that was observed in a later generation than the one that was read has its node there. */
 static bool is_of_this(checking *c, const stet_action_key *key) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
@@ -323,8 +323,9 @@ static bool is_of_this(checking *c, const stet_action_key *key) {
     return is;
 }
 
-/* The record of an action that is gone is left by a crash in set-up, and harmless: it is no problem, but repair takes
- * it away, as gc does. Of a child it is one: coordinators take theirs away with what they bring forth. */
+/* A crash in a set-up leaves the records of removed actions. They are harmless and not reported, but a repair removes
+ * them, as gc does. For a child it is a problem: coordinators remove the records of their children together with the
+ * children. */
 static stet_status check_left_over(checking *c, gone_list *l, stet_status status, stet_error *err) {
     for (size_t i = 0; i < l->at.len; i++) {
         stet_action_key key = stet_piece_action(c->p, l->at.at[i]);
@@ -342,7 +343,7 @@ static stet_status check_left_over(checking *c, gone_list *l, stet_status status
     return status;
 }
 
-/* A child that a coordinator brought forth without recording is its coordinator's matter, which does not stand. */
+/* A child that a coordinator created without recording it belongs to that coordinator, which is outdated. */
 static bool is_awaited(checking *c, const char *id) {
     size_t len = stet_child_instance(id);
     if (len == 0)
@@ -379,9 +380,9 @@ static stet_status check_records(checking *c, stet_error *err) {
     gone_list l = {.c = c};
     stet_action_filter all = {.piece = c->p->doc, .scope = c->p->scope, .generation = -1};
     if (stet_hash_equal(c->p->runtime, stet_piece_unrecorded()))
-        return STET_OK; /* what there is is not about this graph, and whoever starts it knows */
+        return STET_OK; /* the records are not about this graph, and every start knows */
     stet_status status = stet_observe_scan(c->s, 0, &all, note_action, &l, err);
-    bool some = stet_map_len(&l.known) != 0; /* with none at all the piece is taken for one that was never recorded */
+    bool some = stet_map_len(&l.known) != 0; /* without any record the piece counts as one that was never recorded */
     status = check_left_over(c, &l, status, err);
     if (status == STET_OK && some)
         status = check_lost(c, &l, err);
@@ -436,8 +437,8 @@ static stet_status check_piece(stet_space *s, const char *name, bool repair, ste
     return status;
 }
 
-/* Setting a program up takes several transactions, and a piece is read in several: what is wrong while others write is
- * looked at again. */
+/* Setting up a program takes several transactions, and a piece is read in several: a problem found while others write
+ * is checked again. */
 static stet_status check_calmly(stet_space *s, const char *name, bool repair, stet_buf *problems, size_t *found,
                                 size_t *repaired, bool *waited, stet_error *err) {
     enum { ATTEMPTS = 3, PAUSE_MS = 100 };
@@ -468,7 +469,8 @@ stet_status stet_children_check(stet_space *s, bool repair, stet_buf *problems, 
     for (size_t i = 0; i < stet_value_count(names) && status == STET_OK; i++) {
         stet_value name = stet_value_at(names, i);
         status = check_calmly(s, stet_value_as_string(&name, NULL), repair, problems, found, repaired, &waited, err);
-        if (status == STET_NOT_FOUND || status == STET_CORRUPT) { /* no piece, or one that says so when it is opened */
+        /* Not a piece, or one that is reported when it is opened. */
+        if (status == STET_NOT_FOUND || status == STET_CORRUPT) {
             if (err)
                 stet_error_clear(err);
             status = STET_OK;
