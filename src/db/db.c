@@ -69,14 +69,15 @@ stet_status db_fail_rc(sqlite3 *handle, int rc, const char *path, const char *wh
     stet_status status = status_of_rc(rc);
     /* The message of SQLite if the last failure of the handle is this one, otherwise the message of the code. With the
      * errno, if the operating system reported one. */
-    const char *said = handle && sqlite3_extended_errcode(handle) == rc ? sqlite3_errmsg(handle) : sqlite3_errstr(rc);
+    const char *message =
+        handle && sqlite3_extended_errcode(handle) == rc ? sqlite3_errmsg(handle) : sqlite3_errstr(rc);
     int error_number = handle && status == STET_IO ? sqlite3_system_errno(handle) : 0;
     if (error_number)
-        stet_fail(err, status, "%s: %s: %s (%s)", path, what, said, strerror(error_number));
+        stet_fail(err, status, "%s: %s: %s (%s)", path, what, message, strerror(error_number));
     else if (status == STET_INTERNAL)
-        stet_fail(err, status, "%s: %.300s: %s (SQLite %d)", path, what, said, rc);
+        stet_fail(err, status, "%s: %.300s: %s (SQLite %d)", path, what, message, rc);
     else
-        stet_fail(err, status, "%s: %.100s: %s", path, what, said);
+        stet_fail(err, status, "%s: %.100s: %s", path, what, message);
     if (err)
         hint_of_rc(rc, path, err);
     return status;

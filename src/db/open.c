@@ -74,7 +74,7 @@ typedef struct found {
 } found;
 
 /* Inspects the file before SQLite touches anything. */
-static stet_status look(const char *path, const stet_db_opts *opts, found *f, stet_error *err) {
+static stet_status inspect(const char *path, const stet_db_opts *opts, found *f, stet_error *err) {
     struct stat st, wal;
     char *dir = stet_file_dirname(path);
     stet_status status = STET_OK;
@@ -186,7 +186,7 @@ static identity identify(stet_db *db) {
     identity id = {0};
     /* Outside a transaction, another process may create the database between two of these statements. It then seems to
      * have no kind although it is not empty, and is checked once more. */
-    for (int look = 0; look < 2; look++) {
+    for (int inspect = 0; inspect < 2; inspect++) {
         id.kind = stet_db_int(db, "PRAGMA application_id", 0);
         id.version = stet_db_int(db, "PRAGMA user_version", 0);
         id.blank = id.kind == 0 && id.version == 0 && stet_db_int(db, "SELECT count(*) FROM sqlite_schema", 0) == 0;
@@ -282,7 +282,7 @@ static stet_status open_all(stet_db *db, const stet_db_opts *opts, stet_error *e
     found f;
     stet_status status = refuse_network(db->path, err);
     if (status == STET_OK)
-        status = look(db->path, opts, &f, err);
+        status = inspect(db->path, opts, &f, err);
     if (status == STET_OK)
         status = connect(db, &f, opts->volatile_sync, err);
     if (status != STET_OK)

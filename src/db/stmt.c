@@ -73,9 +73,9 @@ stet_stmt *stet_db_stmt(stet_db *db, const char *sql) {
     if (rc == SQLITE_OK)
         return s;
     /* All statements are stet's own: if a table or column is missing, the file is not as stet made it. */
-    const char *said = sqlite3_errmsg(db->handle);
-    if (rc == SQLITE_ERROR && strncmp(said, "no such ", 8) == 0) {
-        stet_db_fail(db, STET_CORRUPT, "%s: its tables are damaged: %s", db->path, said);
+    const char *message = sqlite3_errmsg(db->handle);
+    if (rc == SQLITE_ERROR && strncmp(message, "no such ", 8) == 0) {
+        stet_db_fail(db, STET_CORRUPT, "%s: its tables are damaged: %s", db->path, message);
         stet_db_hint(db, "run `stet check`, or restore the file from a backup");
     } else {
         db_fail_sqlite(db, rc, sql);

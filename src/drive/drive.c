@@ -74,7 +74,7 @@ static stet_status scan_far(stet_space *space, stet_files *files, stet_error *er
 }
 
 /* Scans the files of one other space, and adds the spaces that it reads to `names`. */
-static stet_status look_at_far(driver *d, const char *name, stet_names *names, stet_error *err) {
+static stet_status scan_far_space(driver *d, const char *name, stet_names *names, stet_error *err) {
     stet_space *space;
     stet_files *files = NULL;
     stet_status status = stet_space_open(d->project, name, STET_SPACE_MUST_EXIST, &space, err);
@@ -91,7 +91,7 @@ static stet_status look_at_far(driver *d, const char *name, stet_names *names, s
 }
 
 /* Documents of other spaces may depend on files too. */
-static stet_status bring_far_files_up(driver *d, stet_error *err) {
+static stet_status scan_other_spaces(driver *d, stet_error *err) {
     stet_names names = {0};
     stet_status status = stet_observe_others(d->space, &names, err);
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
@@ -99,7 +99,7 @@ static stet_status bring_far_files_up(driver *d, stet_error *err) {
         bool before = strcmp(names.at[i], stet_space_name(d->space)) == 0 || drive_names_hold(&names, i, names.at[i]);
         char *name = stet_strdup(names.at[i]);
         if (!before)
-            status = look_at_far(d, name, &names, &mine);
+            status = scan_far_space(d, name, &names, &mine);
         stet_free(name);
         if (status == STET_NOT_FOUND) /* reported by note_absent */
             status = STET_OK;
@@ -226,7 +226,7 @@ static stet_status scan(driver *d, stet_files_report *r, stet_error *err) {
     if (status != STET_OK)
         return status;
     status = stet_files_settle(d->files, err);
-    return status == STET_OK ? bring_far_files_up(d, err) : status;
+    return status == STET_OK ? scan_other_spaces(d, err) : status;
 }
 
 /* Brings the documents of files up to date: asks a process that watches them, or scans all of them. */
@@ -422,15 +422,15 @@ static stet_status note_absent(driver *d, stet_error *err) {
     if (status != STET_OK)
         return status;
     for (size_t i = 0; i < stet_value_count(now) && d->spec->note; i++) {
-        bool told = false;
-        for (size_t k = 0; k < stet_value_count(d->out->absent) && !told; k++)
-            told = stet_value_equal(stet_value_at(now, i), stet_value_at(d->out->absent, k));
+        bool reported = false;
+        for (size_t k = 0; k < stet_value_count(d->out->absent) && !reported; k++)
+            reported = stet_value_equal(stet_value_at(now, i), stet_value_at(d->out->absent, k));
         stet_error what = STET_ERROR_INIT;
         stet_buf b = STET_BUF(0);
         stet_standing_print_absent(stet_value_at(now, i), &b);
         stet_fail(&what, STET_NOT_FOUND, "%s", stet_buf_cstr(&b));
         stet_hint(&what, "its documents are read as absent; a space is created by the first write to it");
-        if (!told)
+        if (!reported)
             d->spec->note(d->spec->ctx, &what);
         stet_error_clear(&what);
         stet_buf_release(&b);

@@ -50,7 +50,7 @@ static void begin_run(driver *d) {
 /* How often progress is reported while no action ends, to show that the run is alive. */
 #define TELL_US 100000
 
-static void tell_progress(driver *d, bool ended) {
+static void report_progress(driver *d, bool ended) {
     int64_t now = stet_clock_monotonic_us();
     bool waiting = d->running + d->queued == 0; /* a watch that waits for a change */
     if (!d->spec->progress || (!ended && (waiting || now - d->shown_us < TELL_US)))
@@ -106,7 +106,7 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
     d->queued = e->queued;
     if (d->done + d->running + d->queued > d->total)
         d->total = d->done + d->running + d->queued;
-    tell_progress(d, ended);
+    report_progress(d, ended);
 }
 
 /* Each action has a log of what it printed, beside the run file. */
@@ -132,7 +132,7 @@ bool drive_is_cancelled(void *ctx) {
     driver *d = ctx;
     if (d->run && !d->run_failed && stet_runfile_tick(d->run, &d->run_error) != STET_OK)
         d->run_failed = true;
-    tell_progress(d, false);
+    report_progress(d, false);
     return (d->spec->cancelled && d->spec->cancelled(d->spec->ctx)) || (d->run && stet_runfile_cancelled(d->run));
 }
 

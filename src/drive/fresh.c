@@ -148,7 +148,7 @@ stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, b
 }
 
 /* Have patterns of this space changed or, if `others` is given, files? Adds the spaces that it reads to `others`. */
-static stet_status look_at_space(stet_project *project, const char *name, const char *branch, stet_names *others,
+static stet_status space_changed(stet_project *project, const char *name, const char *branch, stet_names *others,
                                  bool *changed) {
     stet_space *space = NULL;
     stet_files *files = NULL;
@@ -182,19 +182,19 @@ static bool anything_changed(stet_project *project, const stet_drive_spec *spec)
     stet_names read = {0}, all = {0};
     const char *own = spec->space ? spec->space : "main";
     bool forked = spec->branch && *spec->branch, changed = false;
-    stet_status status = look_at_space(project, own, spec->branch, &read, &changed);
+    stet_status status = space_changed(project, own, spec->branch, &read, &changed);
     if (status == STET_OK && !changed)
         status = stet_space_names(project, &all, NULL);
     for (size_t i = 0; i < read.len && status == STET_OK && !changed; i++) {
         char *name = stet_strdup(read.at[i]); /* a copy, since the list grows */
-        bool looked = drive_names_hold(&read, i, name) || (strcmp(name, own) == 0 && !forked);
-        if (!looked && look_at_space(project, name, NULL, &read, &changed) != STET_OK)
+        bool checked = drive_names_hold(&read, i, name) || (strcmp(name, own) == 0 && !forked);
+        if (!checked && space_changed(project, name, NULL, &read, &changed) != STET_OK)
             changed = false;
         stet_free(name);
     }
     for (size_t i = 0; i < all.len && status == STET_OK && !changed; i++) {
-        bool looked = drive_names_hold(&read, read.len, all.at[i]) || (strcmp(all.at[i], own) == 0 && !forked);
-        if (!looked && look_at_space(project, all.at[i], NULL, NULL, &changed) != STET_OK)
+        bool checked = drive_names_hold(&read, read.len, all.at[i]) || (strcmp(all.at[i], own) == 0 && !forked);
+        if (!checked && space_changed(project, all.at[i], NULL, NULL, &changed) != STET_OK)
             changed = false;
     }
     stet_names_release(&read);

@@ -88,7 +88,7 @@ stet_status drive_patterns_changed(stet_project *project, stet_space *space, con
 }
 
 /* Reports a problem once, however often the file is checked while it stays. */
-static void tell(driver *d, stet_map *wrong, const stet_error *why) {
+static void report_once(driver *d, stet_map *wrong, const stet_error *why) {
     size_t len = strlen(why->message);
     if (!stet_map_get(&d->reported, why->message, len) && !stet_map_get(wrong, why->message, len) && d->spec->note)
         d->spec->note(d->spec->ctx, why);
@@ -112,7 +112,7 @@ static stet_status renew_space(driver *d, driver *teller, stet_map *wrong, stet_
         } else if (renewed != STET_OK) {
             if (d != teller)
                 stet_fail_in(&why, "space \"%s\"", stet_space_name(d->space));
-            tell(teller, wrong, &why);
+            report_once(teller, wrong, &why);
             drive_note_invalid(invalid, stet_space_name(d->space), stet_value_as_string(&name, NULL), why.message);
             if (d == teller && d->spec->wrong)
                 d->spec->wrong(d->spec->ctx, stet_value_as_string(&name, NULL), &why);
@@ -175,7 +175,7 @@ stet_status drive_renew_all(driver *d, stet_error *err) {
             if (err)
                 stet_error_move(err, &why);
         } else if (far != STET_OK && far != STET_NOT_FOUND) {
-            tell(d, &wrong, &why);
+            report_once(d, &wrong, &why);
         }
         stet_error_clear(&why);
     }

@@ -76,7 +76,7 @@ static void on_note(void *ctx, const stet_error *what) {
 }
 
 /* Brings patterns and files up to date as in a run, so that no action of an edited pattern counts as up to date. */
-static stet_status bring_up(rerunning *r, const place *p, stet_error *err) {
+static stet_status update_copy(rerunning *r, const place *p, stet_error *err) {
     stet_drive_spec spec = {.space = p->space, .branch = p->branch, .ctx = r, .note = on_note};
     return drive_bring_up(r->project, &spec, false, err);
 }
@@ -153,7 +153,7 @@ static uint64_t next_random(rerunning *r) {
 }
 
 /* Chooses the n-th action that was not chosen yet, and moves it to the end of the remaining ones of its place. */
-static int64_t take(rerunning *r, size_t left, const size_t gone[], place **from) {
+static int64_t choose(rerunning *r, size_t left, const size_t gone[], place **from) {
     size_t n = (size_t)(next_random(r) % left);
     for (size_t i = 0;; i++) {
         place *p = &r->places.at[i];
@@ -169,7 +169,7 @@ static int64_t take(rerunning *r, size_t left, const size_t gone[], place **from
     }
 }
 
-static stet_status tell(rerunning *r, size_t done, size_t of, stet_error *err) {
+static stet_status report_progress(rerunning *r, size_t done, size_t of, stet_error *err) {
     if (r->spec->cancelled && r->spec->cancelled(r->spec->ctx))
         return stet_fail(err, STET_CANCELLED, "interrupted");
     if (r->spec->progress && done % 64 == 0)
@@ -182,7 +182,7 @@ static stet_status rerun_all(rerunning *r, stet_error *err) {
     size_t done = 0;
     for (size_t i = 0; i < r->places.len && status == STET_OK; i++)
         for (size_t k = 0; k < r->places.at[i].actions.len && status == STET_OK; k++) {
-            status = tell(r, done++, r->total, err);
+            status = report_progress(r, done++, r->total, err);
             if (status == STET_OK)
                 status = rerun_one(r, &r->places.at[i], r->places.at[i].actions.at[k], err);
         }
@@ -194,9 +194,9 @@ static stet_status rerun_some(rerunning *r, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t left = r->total; left > 0 && r->compared < r->spec->most && status == STET_OK; left--) {
         place *p;
-        int64_t action = take(r, left, gone, &p);
+        int64_t action = choose(r, left, gone, &p);
         gone[p - r->places.at]++;
-        status = tell(r, r->compared, r->spec->most < r->total ? r->spec->most : r->total, err);
+        status = report_progress(r, r->compared, r->spec->most < r->total ? r->spec->most : r->total, err);
         if (status == STET_OK)
             status = rerun_one(r, p, action, err);
     }
@@ -211,7 +211,7 @@ static stet_status rerun(rerunning *r, stet_error *err) {
         status = list_places(r, names.at[i], err);
     stet_names_release(&names);
     for (size_t i = 0; i < r->places.len && status == STET_OK; i++)
-        status = bring_up(r, &r->places.at[i], err);
+        status = update_copy(r, &r->places.at[i], err);
     for (size_t i = 0; i < r->places.len && status == STET_OK; i++)
         status = list_actions(r, &r->places.at[i], err);
     if (status == STET_OK)

@@ -77,7 +77,7 @@ typedef struct pattern_file {
     stet_value source; /* what is stored about it, with the time of this inspection */
 } pattern_file;
 
-static stet_status look_at(const stet_project *p, const char *given, pattern_file *out, stet_error *err) {
+static stet_status inspect_file(const stet_project *p, const char *given, pattern_file *out, stet_error *err) {
     struct stat st;
     char *file;
     int64_t seen = stet_clock_ns();
@@ -104,7 +104,7 @@ bool drive_source_changed(const stet_project *project, const stet_piece *p) {
     stet_value source = stet_value_get(p->envelope, "source");
     char *path = drive_source_path(project, source);
     pattern_file now = {0};
-    bool there = path && look_at(project, path, &now, NULL) == STET_OK,
+    bool there = path && inspect_file(project, path, &now, NULL) == STET_OK,
          changed = there && (p->rebuild || !same_source(source, now.source));
     forget(&now);
     stet_free(path);
@@ -225,11 +225,11 @@ static stet_status set_up_from(driver *d, pattern_file *file, const stet_piece *
         status = say_detached(before, file->given, pattern->name, err);
     if (status == STET_OK && (!same || (before && is_tied(before))))
         stet_value_put(&file->source, "tied", stet_value_bool(true));
-    bool stays =
+    bool same_program =
         before && before->marked && !before->rebuild && pattern && stet_hash_equal(before->program, pattern->hash);
     if (status == STET_OK)
-        status =
-            stays ? adjust(d, before, file->source, own, err) : install(d, pattern, *piece, file->source, own, err);
+        status = same_program ? adjust(d, before, file->source, own, err)
+                              : install(d, pattern, *piece, file->source, own, err);
     stet_piece_free(found);
     stet_pattern_free(pattern);
     return status;
@@ -238,7 +238,7 @@ static stet_status set_up_from(driver *d, pattern_file *file, const stet_piece *
 stet_status drive_set_up_again(driver *d, const stet_piece *p, bool own, stet_error *err) {
     pattern_file file;
     char *path = drive_source_path(d->project, stet_value_get(p->envelope, "source")), *piece = stet_strdup(p->name);
-    stet_status status = look_at(d->project, path, &file, err);
+    stet_status status = inspect_file(d->project, path, &file, err);
     if (status == STET_OK)
         status = is_set_up(p, &file) ? adjust(d, p, stet_value_null(), own, err)
                                      : set_up_from(d, &file, p, &piece, own, err);
@@ -360,7 +360,7 @@ stet_status drive_prepare(driver *d, stet_error *err) {
     stet_status status = spec->piece ? stet_piece_in(spec->piece, spec->scope, &d->piece, err) : STET_OK;
     if (status == STET_OK && spec->pattern) {
         pattern_file file;
-        status = look_at(d->project, spec->pattern, &file, err);
+        status = inspect_file(d->project, spec->pattern, &file, err);
         if (status == STET_OK)
             status = set_up_given(d, &file, err);
         forget(&file);

@@ -15,7 +15,7 @@ typedef struct checking {
     stet_space *s;
     const stet_piece *p;
     stet_process *g;
-    stet_map children; /* instance -> 1: its document was met */
+    stet_map children; /* instance -> 1: its document was found */
     bool repair;
     stet_buf *problems;
     size_t *found, *repaired;
@@ -39,7 +39,7 @@ static stet_status load_value(void *ctx, const char *id, stet_value *value, stet
     return STET_OK;
 }
 
-/* Those that the indexes name; a child may have no nodes at all. */
+/* Notes the children in the indexes; a child may have no nodes at all. */
 static stet_status note_children(checking *c, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t i = 0; i < c->g->node_count && status == STET_OK; i++) {
@@ -68,7 +68,7 @@ static stet_status drop(stet_tx *tx, void *ctx, stet_error *err) {
     return stet_tx_drop(tx, ctx, err);
 }
 
-/* `what` is the part of the id after "piece:NAME:", `skip` how long its kind is. */
+/* `what` is the part of the id after "piece:NAME:"; `skip` is the length of its kind. */
 static bool belongs(checking *c, const char *what, size_t skip) {
     const char *id = what + skip;
     if (strncmp(what, "children:", 9) == 0) {
@@ -78,16 +78,16 @@ static bool belongs(checking *c, const char *what, size_t skip) {
     bool child = strncmp(what, "child:", 6) == 0;
     size_t len = child ? strlen(id) : stet_child_instance(id);
     if (len == 0)
-        return true; /* the piece's own */
+        return true; /* it belongs to the piece itself */
     stet_slot *slot = stet_map_get(&c->children, id, len);
     if (slot && child)
         slot->n = 1;
     return slot != NULL;
 }
 
-/* Is its record one of a run that went well, whatever changed since? One that failed after its program was changed has
- * left the children of the program before as they were, and so may a node without a record: it looks at all of them
- * when it runs. What is neither recorded nor a node never will. */
+/* Is its record that of a successful run, whatever changed since? A node that failed after its program was changed has
+ * left the children of the earlier program unchanged, and so may a node without a record: it visits all of them when it
+ * runs. What is neither recorded nor a node never runs. */
 static bool has_succeeded(checking *c, const stet_action_key *key) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
@@ -107,7 +107,7 @@ static char *coordinator_of(checking *c, const char *id, size_t len) {
     return stet_child_coordinator(id, len, false);
 }
 
-/* Does something of a child, by its name, wait for one of those above it to succeed? */
+/* Does something of a child, given by name, wait for a coordinator above it to succeed? */
 static bool awaits(checking *c, const char *id) {
     bool waits = false;
     for (const char *at = strchr(id, '['); at && !waits; at = strchr(at + 1, '[')) {
@@ -149,7 +149,7 @@ static stet_status check_docs(checking *c, const char *kind, stet_error *err) {
     return status;
 }
 
-/* A child without its document is made whole by its coordinator, which looks at all of them when it is unknown: then
+/* A child without a document is repaired by its coordinator, which visits all of its children when it is unknown: then
  * nothing is wrong any more. */
 static stet_status check_missing(checking *c, stet_error *err) {
     const void *key;
@@ -172,7 +172,7 @@ static stet_status check_missing(checking *c, stet_error *err) {
     return status;
 }
 
-/* Where a link of a chain finds what those before it made. */
+/* Does a link of a chain lead to the output of its predecessor? */
 static bool follows(checking *c, stet_template *t, const stet_process_node *n, stet_value child, stet_value before) {
     stet_value want;
     if (stet_value_type(before) != STET_TYPE_STRING) {
@@ -191,7 +191,7 @@ static bool follows(checking *c, stet_template *t, const stet_process_node *n, s
     return same;
 }
 
-/* Does the document of a child show its result as the template has it, and nothing if that is one cell? */
+/* Does the document of a child show its result as the template defines it, and nothing if the result is one cell? */
 static bool shows_result(checking *c, stet_template *t, const stet_process_node *n, stet_value child,
                          const char *instance) {
     stet_value want = stet_child_result(t, c->p->name, n->row, instance), shown;
@@ -201,7 +201,7 @@ static bool shows_result(checking *c, stet_template *t, const stet_process_node 
     return same;
 }
 
-/* Are the documents there, and as they must be, that stand for streams of their handlers? */
+/* Do the documents that represent streams of handlers exist, with the right content? */
 static stet_status has_streams(checking *c, const stet_template *t, const char *instance, bool *has, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t i = 0; i < t->shape->node_count && *has && status == STET_OK; i++) {
@@ -226,7 +226,7 @@ static stet_status has_streams(checking *c, const stet_template *t, const char *
     return status;
 }
 
-/* Has a child what its coordinator gave it? One without a document is another matter. */
+/* Does a child have what its coordinator gave it? A child without a document is checked elsewhere. */
 static stet_status is_as_given(checking *c, const stet_child_index *index, stet_template *t, const stet_process_node *n,
                                size_t i, bool *is, stet_error *err) {
     stet_value key = stet_value_at(index->keys, i), before = i ? stet_value_at(index->keys, i - 1) : stet_value_null(),
@@ -254,8 +254,8 @@ static stet_status is_as_given(checking *c, const stet_child_index *index, stet_
     return status;
 }
 
-/* What somebody else wrote into the document of a child is not noticed by a run as long as no action read it there: the
- * indexes know the coordinator's output only, not each of its children. */
+/* A run does not notice what others wrote into the document of a child as long as no action read it there: the indexes
+ * know only the output of the coordinator, not each of its children. */
 static stet_status check_given(checking *c, const stet_process_node *n, stet_templates *all, stet_error *err) {
     stet_child_docs docs = {c, load_value};
     stet_child_index index;

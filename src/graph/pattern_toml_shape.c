@@ -71,7 +71,7 @@ static bool put_part(const char *shape, const char *part, size_t len, stet_buf *
     return true;
 }
 
-/* The shape of the only thing that `each` names; false: it names several. */
+/* The shape of what `each` names; false: it names several things, or the shape is unknown. */
 static bool source_shape(toml_converter *c, stet_value each, int steps, stet_buf *out);
 
 static bool fill(toml_converter *c, const toml_produced *p, int steps, stet_buf *out) {

@@ -169,7 +169,7 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, c
     const stet_observation *in = m->observation;
     struct stet_observe *o = stet_observe_of(s);
     stet_places *out = &o->out, *own = &o->own;
-    stet_bytes told = in->tells_written ? addresses(s, in->written, in->written_count, m) : (stet_bytes){"", 0};
+    stet_bytes reported = in->tells_written ? addresses(s, in->written, in->written_count, m) : (stet_bytes){"", 0};
     stet_vec_clear(&o->places);
     stet_vec_clear(out);
     stet_vec_clear(own);
@@ -196,7 +196,7 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, c
     *actual = packed(s, &o->places);
     if (in->tells_written) {
         stet_vec_clear(out);
-        if (!stet_places_unpack(told.at, told.len, out))
+        if (!stet_places_unpack(reported.at, reported.len, out))
             assert(stet_db_failed(s->db));
     }
     if (out->len || in->tells_written) {

@@ -568,7 +568,7 @@ static stet_status check_actions(checker *c, stet_error *err) {
 
 /* Opens the other spaces and reads how far each has notified this one. This happens before the state of this space is
  * read, so that everything they have reported by then is included. */
-static stet_status meet_others(checker *c, stet_error *err) {
+static stet_status open_others(checker *c, stet_error *err) {
     STET_VEC(char *) texts = {0};
     stet_stmt *q = stet_db_stmt(c->s->db, "SELECT space, seen, stamp, name, uuid FROM foreign_space WHERE sum IS"
                                           " " STET_FOREIGN_SUM);
@@ -623,7 +623,7 @@ static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, si
     bool begun = false;
     stet_status st = stet_observe_sync(s, err);
     if (st == STET_OK)
-        st = meet_others(&c, err);
+        st = open_others(&c, err);
     if (st == STET_OK && repair)
         st = stet_observe_begin(s, &begun, err);
     else if (st == STET_OK)

@@ -68,7 +68,7 @@ void stet_observe_owe_nothing(struct stet_observe *o) {
 }
 
 /* Applies M3. The caller has begun a write transaction of the owner. */
-static void take_mark(stet_space *owner, const stet_space *from, const stet_owed *p, const stet_docname *name) {
+static void apply_mark(stet_space *owner, const stet_space *from, const stet_owed *p, const stet_docname *name) {
     int64_t space = 0, branch = 0;
     stet_stmt *q = stet_db_stmt(owner->db, "SELECT space FROM foreign_space WHERE uuid = ?");
     stet_bind_text(q, 1, from->uuid, strlen(from->uuid));
@@ -127,7 +127,7 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
 
 /* Notes that the owner knows of everything there up to this sequence. The caller has begun a write transaction of the
  * owner. */
-static void take_seen(stet_space *owner, const stet_space *from, int64_t through) {
+static void note_seen(stet_space *owner, const stet_space *from, int64_t through) {
     stet_stmt *q = stet_db_stmt(owner->db, "UPDATE foreign_space SET seen = max(seen, ?1), sum ="
                                            " row_sum(space, uuid, name, max(seen, ?1), stamp) WHERE uuid = ?2 AND"
                                            " seen < ?1 AND sum = " STET_FOREIGN_SUM);
@@ -151,9 +151,9 @@ static stet_status push_to(stet_space *s, stet_space *owner, int64_t number, int
             continue;
         st = stet_space_docname(s, o->pushes.at[i].doc, &arena, &name, err);
         if (st == STET_OK)
-            take_mark(owner, s, &o->pushes.at[i], &name);
+            apply_mark(owner, s, &o->pushes.at[i], &name);
     }
-    take_seen(owner, s, through);
+    note_seen(owner, s, through);
     stet_arena_release(&arena);
     stet_observe_empty(owner); /* the cached marks of its handle are invalid now, whatever the result */
     if (st == STET_OK)
@@ -378,7 +378,7 @@ static stet_status distrust_space(stet_space *s, stet_space *in, const stet_fore
     return st == STET_OK ? ended : st;
 }
 
-static stet_status look_at(stet_space *s, const stet_foreign_row *f, stet_error *err) {
+static stet_status catch_up_with(stet_space *s, const stet_foreign_row *f, stet_error *err) {
     stet_space *in;
     stet_error ours = STET_ERROR_INIT;
     stet_status st = stet_observe_sibling(s, f->name, f->uuid, &in, &ours);
@@ -443,12 +443,12 @@ stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err) {
     stet_foreign_rows rows = {0};
     stet_status st = stet_observe_foreign_rows(s, &rows, err);
     for (size_t i = 0; i < rows.len && st == STET_OK; i++)
-        st = look_at(s, &rows.at[i], err);
+        st = catch_up_with(s, &rows.at[i], err);
     stet_foreign_rows_release(&rows);
     return st;
 }
 
-/* The conditions of look_at. */
+/* The conditions of catch_up_with. */
 stet_status stet_observe_owes(const stet_space *s, stet_space *in, const stet_foreign_row *f, bool *out,
                               stet_error *err) {
     owner_row row = {0};

@@ -275,7 +275,7 @@ static stet_status blame(stet_status st, stet_error *err, stet_pathref path, con
 }
 
 /* Finds the key of `l` in its container; `*child` is borrowed. STET_NOT_FOUND: it is absent, but could be added. */
-static stet_status look(level *l, stet_pathref upto, bool dash, stet_value *child, stet_error *err) {
+static stet_status find_key(level *l, stet_pathref upto, bool dash, stet_value *child, stet_error *err) {
     stet_type t = stet_value_type(l->container);
     l->is_array = t == STET_TYPE_ARRAY;
     if (t == STET_TYPE_OBJECT)
@@ -342,7 +342,7 @@ static stet_status descend(editor *e, stet_value *doc, stet_pathref path, bool c
             break;
         stet_pathref upto = {path.bytes, cursor};
         stet_value child;
-        st = look(l, upto, false, &child, e->err);
+        st = find_key(l, upto, false, &child, e->err);
         if (st == STET_NOT_FOUND && create && !l->is_array) {
             l->new = true;
             edit_push(e, stet_value_object());
@@ -434,7 +434,7 @@ static stet_status edit_number(const stet_patch *p, stet_value *target, stet_err
 static stet_status apply_here(const stet_patch *p, level *l, stet_value moved, stet_error *err) {
     stet_value child = stet_value_null();
     bool inserts = p->kind == STET_PATCH_ADD || p->kind == STET_PATCH_MOVE;
-    stet_status st = look(l, p->path, inserts || p->kind == STET_PATCH_REPLACE, &child, err);
+    stet_status st = find_key(l, p->path, inserts || p->kind == STET_PATCH_REPLACE, &child, err);
     if (st != STET_OK && st != STET_NOT_FOUND)
         return st;
     bool there = st == STET_OK;

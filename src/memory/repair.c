@@ -487,7 +487,7 @@ static int by_number(const void *a, const void *b) {
 }
 
 /* Reports documents that have lost revisions but still have their newest one. */
-static void tell_lost(stet_report *r, stet_report *now, const stet_numbers *gone) {
+static void report_lost(stet_report *r, stet_report *now, const stet_numbers *gone) {
     if (r->revisions.len)
         qsort(r->revisions.at, r->revisions.len, sizeof *r->revisions.at, by_place);
     for (size_t i = 0; i < r->revisions.len; i++) {
@@ -496,10 +496,10 @@ static void tell_lost(stet_report *r, stet_report *now, const stet_numbers *gone
             continue;
         int64_t key = stet_space_key(l->branch, l->doc), good;
         stet_slot *newest = stet_map_get(&now->newest, &key, sizeof key);
-        bool told = !newest;
-        for (size_t k = 0; k < gone->len && !told; k++)
-            told = gone->at[k] == key;
-        if (told)
+        bool reported = !newest;
+        for (size_t k = 0; k < gone->len && !reported; k++)
+            reported = gone->at[k] == key;
+        if (reported)
             continue;
         stet_numbers seqs = {0};
         stet_buf lost = STET_BUF(0);
@@ -571,7 +571,7 @@ void stet_report_repair(stet_report *r) {
     r->last = now.last;
     mend_heads(r, &now, &gone);
     forget_vanished(r, &now);
-    tell_lost(r, &now, &gone);
+    report_lost(r, &now, &gone);
     if (gone.len)
         qsort(gone.at, gone.len, sizeof *gone.at, by_number);
     for (size_t i = 0, end; i < gone.len; i = end) {

@@ -283,7 +283,7 @@ static void remember_name(stet_space *s, const char *key, size_t len, uint64_t d
 
 /* Loads the names above names_through into the map. From then on, until others commit, a name that is not in the map
  * does not exist, and a new name needs no query. */
-static void take_names(stet_space *s) {
+static void load_names(stet_space *s) {
     uint64_t epoch = s->names_epoch;
     if (s->names_through == 0)
         s->names_sum = 0;
@@ -323,7 +323,7 @@ static bool names_are_whole(stet_space *s) {
     enum { FIRST_TRY = 16, LOOKS = 8 };
     if (s->names_through) {
         if (s->names_whole != s->names_epoch)
-            take_names(s);
+            load_names(s);
         return s->names_through && s->names_whole == s->names_epoch;
     }
     s->names_try = s->names_try ? s->names_try : FIRST_TRY;
@@ -335,7 +335,7 @@ static bool names_are_whole(stet_space *s) {
     stet_reset(q);
     if (most <= 0 || most > STET_NAMES_MAX / 2 || most > (int64_t)s->names_missed * LOOKS)
         return false;
-    take_names(s);
+    load_names(s);
     return s->names_through && s->names_whole == s->names_epoch;
 }
 

@@ -325,8 +325,8 @@ static void show_render(stet_render *r, stet_value result) {
         return;
     }
     stet_text_value(r, state);
-    bool said = strcmp(stet_value_as_string(&state, NULL), "failed") == 0;
-    stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "failed")) && !said ? ", failed" : "");
+    bool shown = strcmp(stet_value_as_string(&state, NULL), "failed") == 0;
+    stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "failed")) && !shown ? ", failed" : "");
     stet_value cause = stet_value_get(result, "cause");
     if (stet_value_type(cause) == STET_TYPE_OBJECT) {
         stet_buf_str(r->out, ": ");

@@ -165,9 +165,9 @@ static stet_status merge_heads(stet_repo *r, stet_value args, stet_value *result
     stet_status st = stet_history_resolve_commit(r, stet_value_as_string(&from, NULL), &other, err);
     if (st != STET_OK)
         return st;
-    char *said = stet_asprintf("merge %s", stet_value_as_string(&from, NULL));
-    st = stet_history_merge(r, on, other, choice, stet_value_text(&message, said), &commit, &kind, err);
-    stet_free(said);
+    char *default_message = stet_asprintf("merge %s", stet_value_as_string(&from, NULL));
+    st = stet_history_merge(r, on, other, choice, stet_value_text(&message, default_message), &commit, &kind, err);
+    stet_free(default_message);
     if (st == STET_CONFLICT)
         stet_hint(err, "--prefer ours or --prefer theirs");
     if (st != STET_OK)

@@ -152,7 +152,7 @@ static void list_render(stet_render *r, stet_value result) {
 
 #define STEP_MS 200 /* how often cancellation is checked */
 
-static stet_status tell(stet_op_ctx *ctx, const stet_files_report *r, stet_error *err) {
+static stet_status emit_report(stet_op_ctx *ctx, const stet_files_report *r, stet_error *err) {
     if (stet_value_count(r->list) == 0)
         return STET_OK;
     stet_value event = stet_value_object();
@@ -187,7 +187,7 @@ static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         status = stet_watcher_step(watcher, rest < STEP_MS ? (int)rest : STEP_MS, &r, err);
         documents += (int64_t)(r.changed + r.appeared + r.vanished);
         if (status == STET_OK)
-            status = tell(ctx, &r, err);
+            status = emit_report(ctx, &r, err);
         stet_value_release(r.list);
         if (status == STET_OK && ctx->cancelled(ctx))
             status = stet_fail(err, STET_CANCELLED, "stopped watching");

@@ -33,17 +33,17 @@ typedef struct looking {
     piece_call *call;
 } looking;
 
-static void look_note(void *ctx, const stet_error *what) {
+static void preview_note(void *ctx, const stet_error *what) {
     const looking *l = ctx;
     show_note(l->op, what);
 }
 
-static bool look_cancelled(void *ctx) {
+static bool preview_cancelled(void *ctx) {
     const looking *l = ctx;
     return stet_op_cancelled(l->op);
 }
 
-static void look_wrong(void *ctx, const char *piece, const stet_error *why) {
+static void preview_wrong(void *ctx, const char *piece, const stet_error *why) {
     const looking *l = ctx;
     stet_value_put(&l->call->invalid, piece, stet_value_string(why->message));
 }
@@ -76,9 +76,9 @@ static stet_status preview(piece_call *c) {
     stet_drive_spec spec = {.space = c->space_name,
                             .branch = c->branch_name,
                             .ctx = &l,
-                            .note = look_note,
-                            .wrong = look_wrong,
-                            .cancelled = look_cancelled};
+                            .note = preview_note,
+                            .wrong = preview_wrong,
+                            .cancelled = preview_cancelled};
     bool changed = false;
     c->invalid = stet_value_object();
     stet_status status = stet_drive_preview(c->project, &spec, &c->now, &changed, c->err);
@@ -453,9 +453,9 @@ static void render_problem(stet_render *r, stet_value p) {
     /* The complete output of a failed command. */
     static const char *const streams[] = {"stdout", "stderr"};
     for (int i = 0; i < 2; i++) {
-        stet_value said = stet_value_get(stet_value_get(error, "details"), streams[i]);
+        stet_value output = stet_value_get(stet_value_get(error, "details"), streams[i]);
         size_t len;
-        const char *text = stet_value_as_string(&said, &len);
+        const char *text = stet_value_as_string(&output, &len);
         if (!text)
             continue;
         stet_buf_add(r->out, text, len);

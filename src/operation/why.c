@@ -386,23 +386,23 @@ static bool explain(const why *w, const char *node, stet_value *out) {
 }
 
 /* Adds the reason of an action, once, however it was reached. */
-static void add_reason(const why *w, const char *node, stet_map *told, stet_value *rows) {
-    size_t before = stet_map_len(told);
+static void add_reason(const why *w, const char *node, stet_map *explained, stet_value *rows) {
+    size_t before = stet_map_len(explained);
     stet_value one;
     if (stet_value_count(*rows) >= REASONS_MAX)
         return;
-    stet_map_put(told, node, strlen(node), (stet_slot){.n = 0});
-    if (stet_map_len(told) > before && explain(w, node, &one))
+    stet_map_put(explained, node, strlen(node), (stet_slot){.n = 0});
+    if (stet_map_len(explained) > before && explain(w, node, &one))
         stet_value_push(rows, one);
 }
 
-static void add_action(const why *w, int64_t action, stet_map *told, stet_value *rows) {
+static void add_action(const why *w, int64_t action, stet_map *explained, stet_value *rows) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
     stet_error mine = STET_ERROR_INIT;
     stet_status status = stet_observe_get(w->c->space, action, &arena, &r, &mine);
     if (status == STET_OK && stet_piece_has(w->piece, &r.key)) {
-        add_reason(w, r.key.action, told, rows);
+        add_reason(w, r.key.action, explained, rows);
     } else if (status != STET_OK && status != STET_NOT_FOUND) { /* not found: a mark left by a removed action */
         w->c->status = status;
         stet_error_move(w->c->err, &mine);
@@ -426,19 +426,19 @@ static bool is_of_piece(const why *w, const stet_stale_root *root) {
 /* Explains every action of the piece that is not up to date: those that failed, are marked, have no record, are stale
  * because of another piece or space, or wait for a failed one. */
 static void add_all(const why *w, stet_value *rows) {
-    stet_map told = {0};
+    stet_map explained = {0};
     const stet_standing *s = w->standing;
     for (size_t i = 0; i < stet_value_count(w->failures) && i < REASONS_MAX && piece_good(w->c); i++)
-        add_reason(w, stet_value_key_at(w->failures, i, NULL), &told, rows);
+        add_reason(w, stet_value_key_at(w->failures, i, NULL), &explained, rows);
     for (size_t i = 0; i < s->marked_count && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
-        add_action(w, s->marked[i].action, &told, rows);
+        add_action(w, s->marked[i].action, &explained, rows);
     for (size_t i = 0; i < s->missing_count && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
         if (stet_piece_has(w->piece, &(stet_action_key){s->missing[i].piece, s->missing[i].scope, NULL}))
-            add_reason(w, s->missing[i].action, &told, rows);
+            add_reason(w, s->missing[i].action, &explained, rows);
     for (size_t i = 0; i < s->stale.len && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
         if (s->roots[s->root_of.at[i]].failed || !is_of_piece(w, &s->roots[s->root_of.at[i]]))
-            add_action(w, s->stale.at[i], &told, rows);
-    stet_map_release(&told);
+            add_action(w, s->stale.at[i], &explained, rows);
+    stet_map_release(&explained);
 }
 
 /* Adds the problem of the piece as a whole. */
@@ -493,7 +493,7 @@ static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_value hold, rows = stet_value_array(), row = stet_value_null();
     const char *node = NULL;
     why w = {.c = &c};
-    stet_map told = {0};
+    stet_map explained = {0};
     piece_begin(ctx, args, PIECE_NOW, &c, err);
     if (piece_good(&c))
         c.status = find_subject(&c, args, &w.piece, &node, &hold, err);
@@ -504,7 +504,7 @@ static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     if (piece_good(&c) && node)
         c.status = stet_piece_row(c.space, c.branch, w.piece, node, &row, err); /* fails if the action does not exist */
     if (piece_good(&c) && node)
-        add_reason(&w, node, &told, &rows);
+        add_reason(&w, node, &explained, &rows);
     else if (piece_good(&c))
         add_all(&w, &rows);
     stet_value owed = piece_owed(&c);
@@ -519,7 +519,7 @@ static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         }
         piece_put_absent(&c, w.piece->name, result);
     }
-    stet_map_release(&told);
+    stet_map_release(&explained);
     stet_value_release(row);
     stet_value_release(owed);
     stet_value_release(rows);

@@ -53,7 +53,7 @@ static uint64_t boot_id(void) {
 typedef struct proc_stat {
     int64_t pid, parent, group, session;
     uint64_t start;
-    bool over;
+    bool ended;
 } proc_stat;
 
 /* The name of the command, in parentheses, may contain anything. So fields are counted from the last closing
@@ -80,7 +80,7 @@ static bool parse_stat(const char *text, proc_stat *out) {
                        .group = fields[5],
                        .session = fields[6],
                        .start = strtoull(p, NULL, 10),
-                       .over = state == 'X' || (state == 'Z' && fields[20] <= 1)};
+                       .ended = state == 'X' || (state == 'Z' && fields[20] <= 1)};
     return true;
 }
 
@@ -100,11 +100,11 @@ static bool read_whole_stat(int64_t pid, proc_stat *out) {
     return parse_stat(text, out);
 }
 
-static bool read_stat(int64_t pid, bool *over, uint64_t *start) {
+static bool read_stat(int64_t pid, bool *ended, uint64_t *start) {
     proc_stat st;
     if (!read_whole_stat(pid, &st))
         return false;
-    *over = st.over;
+    *ended = st.ended;
     *start = st.start;
     return true;
 }
@@ -114,9 +114,9 @@ stet_proc_id stet_proc_self(void) {
     static _Thread_local stet_proc_id self;
     int64_t pid = getpid();
     if (self.pid != pid) {
-        bool over;
+        bool ended;
         uint64_t start = 0;
-        if (!read_stat(pid, &over, &start))
+        if (!read_stat(pid, &ended, &start))
             start = 0; /* without /proc, processes are told apart by pid alone */
         self = (stet_proc_id){.pid = pid, .start = start, .boot = boot_id()};
     }
@@ -124,9 +124,9 @@ stet_proc_id stet_proc_self(void) {
 }
 
 stet_status stet_proc_identify(int64_t pid, stet_proc_id *out, stet_error *err) {
-    bool over;
+    bool ended;
     uint64_t start;
-    if (pid <= 0 || !read_stat(pid, &over, &start))
+    if (pid <= 0 || !read_stat(pid, &ended, &start))
         return stet_fail(err, STET_NOT_FOUND, "process %" PRId64 " does not exist", pid);
     *out = (stet_proc_id){.pid = pid, .start = start, .boot = boot_id()};
     return STET_OK;
@@ -141,9 +141,9 @@ bool stet_proc_announced(const char *text, uint64_t boot_number, stet_proc_id *o
 }
 
 bool stet_proc_alive(stet_proc_id id) {
-    bool over;
+    bool ended;
     uint64_t start;
-    return id.pid > 0 && id.boot == boot_id() && read_stat(id.pid, &over, &start) && start == id.start && !over;
+    return id.pid > 0 && id.boot == boot_id() && read_stat(id.pid, &ended, &start) && start == id.start && !ended;
 }
 
 /* {"pid": 12, "start": 3456, "boot": "0123456789abcdef"}; the boot id is in hex because it needs all 64 bits. */
@@ -431,8 +431,8 @@ stet_status stet_proc_spawn(const stet_proc_opts *opts, stet_proc *out, stet_err
 
     /* The child has not been reaped yet, so its pid can't have been reused. */
     *out = (stet_proc){.id = {.pid = pid, .boot = boot_id()}, .group = opts->new_group || opts->new_session};
-    bool over;
-    if (!read_stat(pid, &over, &out->id.start))
+    bool ended;
+    if (!read_stat(pid, &ended, &out->id.start))
         out->id.start = 0;
     out->pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
     if (out->pidfd < 0)
@@ -514,7 +514,7 @@ static void list_processes(uint64_t since, proc_stats *out) {
     while (d && (e = readdir(d)) != NULL) {
         proc_stat st;
         if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && read_whole_stat(strtoll(e->d_name, NULL, 10), &st) &&
-            !st.over && st.start >= since)
+            !st.ended && st.start >= since)
             *stet_vec_add(out) = st;
     }
     if (d)

@@ -15,7 +15,7 @@ typedef struct checker {
     stet_status status;
 } checker;
 
-static void tell(checker *c, const char *what, const char *where, bool repaired) {
+static void report_problem(checker *c, const char *what, const char *where, bool repaired) {
     stet_persist_problem problem = {.what = what, .where = where, .repaired = repaired};
     c->found(c->ctx, &problem);
 }
@@ -40,20 +40,20 @@ static void check_snapshots(checker *c) {
         const stet_pfile *f = &p->files.at[i];
         char *where = stet_asprintf("entry_snapshots/%s", f->name);
         if (f->state == STET_PSNAPSHOT_UNKNOWN)
-            tell(c, "a snapshot of a version that this program does not know", where, false);
+            report_problem(c, "a snapshot of a version that this program does not know", where, false);
         else if (f->state == STET_PSNAPSHOT_CORRUPT) {
             char *what = stet_asprintf("a corrupt snapshot (%s); it may not be wholly synchronised yet", f->why);
             bool done = move_to_trash(c, p->snapshots_dir, "snapshots", f->name);
-            tell(c, what, where, done);
+            report_problem(c, what, where, done);
             stet_free(what);
         } else {
             if (f->snapshot->dropped) {
-                tell(c, "a snapshot with an entry whose hash does not match", where, c->repair);
+                report_problem(c, "a snapshot with an entry whose hash does not match", where, c->repair);
                 merge = true;
             }
             if (strncmp(f->name, f->snapshot->hash.text, STET_PERSIST_HASH) != 0 ||
                 strcmp(f->name + STET_PERSIST_HASH, ".toml") != 0) {
-                tell(c, "a snapshot under a wrong name", where, c->repair);
+                report_problem(c, "a snapshot under a wrong name", where, c->repair);
                 merge = true;
             }
         }
@@ -74,11 +74,11 @@ static void check_snapshots(checker *c) {
         pthread_mutex_unlock(&p->state_mutex);
     }
     if (vanished && c->repair && !back)
-        tell(c, "the last snapshot that this machine knew is lost, with the entries that only it had",
-             "entry_snapshots", c->status == STET_OK);
+        report_problem(c, "the last snapshot that this machine knew is lost, with the entries that only it had",
+                       "entry_snapshots", c->status == STET_OK);
     else if (vanished)
-        tell(c, "the last snapshot that this machine knew went away, and none that descends from it is here",
-             "entry_snapshots", c->repair && c->status == STET_OK);
+        report_problem(c, "the last snapshot that this machine knew went away, and none that descends from it is here",
+                       "entry_snapshots", c->repair && c->status == STET_OK);
 }
 
 /* Finds tables of the log that are not entries, or whose hash is wrong. The repair writes a log of the good ones. */
@@ -94,7 +94,7 @@ static void check_log(checker *c) {
     }
     char *where = stet_asprintf("entry_log/machine_%s.toml", p->machine_id);
     if (status != STET_OK) {
-        tell(c, local.message, where, false);
+        report_problem(c, local.message, where, false);
         stet_error_clear(&local);
         stet_free(where);
         return;
@@ -106,7 +106,7 @@ static void check_log(checker *c) {
     stet_plog_parse(text, len, texts, &entries, &parsed);
     bool unknown = parsed.unknown_version && !entries.len;
     if (unknown)
-        tell(c, "a log of a version that this program does not know", where, false);
+        report_problem(c, "a log of a version that this program does not know", where, false);
     else if (parsed.bad || (len && !parsed.header_seen)) {
         bool done = false;
         if (c->repair) {
@@ -129,7 +129,7 @@ static void check_log(checker *c) {
             pthread_mutex_unlock(&p->state_mutex);
             stet_buf_release(&out);
         }
-        tell(c, parsed.bad ? "a torn or corrupt table in the log" : "a log without its header", where, done);
+        report_problem(c, parsed.bad ? "a torn or corrupt table in the log" : "a log without its header", where, done);
     }
     stet_vec_release(&entries);
     stet_ptexts_drop(texts);
@@ -178,8 +178,8 @@ static void check_stray(checker *c, const char *name) {
             done = true;
         else
             done = move_to_trash(c, p->objects_dir, "objects", name);
-        tell(c, good ? "an object under a name that a synchroniser gave it" : "a damaged copy of an object", where,
-             done);
+        report_problem(c, good ? "an object under a name that a synchroniser gave it" : "a damaged copy of an object",
+                       where, done);
     }
     stet_free(where);
     stet_free(proper);
@@ -223,8 +223,8 @@ static void check_missing(checker *c, const stet_map *named) {
     }
     for (size_t i = 0; stet_map_next(&missing, &i, &key, &len, &slot);) {
         char *where = stet_asprintf("objects/%.*s", (int)len, (const char *)key);
-        tell(c, "an entry names an object that is not here; it may not be synchronised yet", where,
-             c->repair && c->status == STET_OK);
+        report_problem(c, "an entry names an object that is not here; it may not be synchronised yet", where,
+                       c->repair && c->status == STET_OK);
         stet_free(where);
     }
     stet_map_release(&missing);
@@ -258,8 +258,8 @@ static void check_objects(checker *c) {
             good = !memcmp(hash, name, STET_PERSIST_HASH);
         }
         if (!good)
-            tell(c, "an object whose bytes are not what its name says", where,
-                 move_to_trash(c, p->objects_dir, "objects", name));
+            report_problem(c, "an object whose bytes are not what its name says", where,
+                           move_to_trash(c, p->objects_dir, "objects", name));
         stet_free(id);
         stet_free(where);
         stet_free(path);
@@ -281,7 +281,8 @@ stet_status stet_persist_check(stet_persist *p, bool repair, stet_persist_found_
             return STET_OK; /* nothing was ever put here */
         if (repair)
             stet_persist_forget(p);
-        tell(&c, "the directory is gone, with all entries and objects that this machine had used", p->dir, repair);
+        report_problem(&c, "the directory is gone, with all entries and objects that this machine had used", p->dir,
+                       repair);
         return STET_OK;
     }
     if (repair && (c.status = stet_persist_lock(p, true, err)) != STET_OK)

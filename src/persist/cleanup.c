@@ -46,7 +46,7 @@ static void name_ids(stet_map *map, const stet_pentry *e) {
 }
 
 /* The caller holds the state lock. */
-static void take_plan(stet_persist *p, plan *l) {
+static void make_plan(stet_persist *p, plan *l) {
     stet_pview_take(p, &l->view);
     for (size_t i = 0; i < p->tips.len; i++)
         *stet_vec_add(&l->tips) = stet_psnapshot_hold(p->tips.at[i]);
@@ -502,7 +502,7 @@ static stet_status clean_locked(stet_persist *p, const stet_persist_cleanup *how
     pthread_mutex_lock(&p->state_mutex);
     stet_status status = stet_persist_reload(p, !how->dry_run, err);
     if (status == STET_OK) {
-        take_plan(p, &l);
+        make_plan(p, &l);
         for (size_t i = 0; i < p->files.len; i++)
             if (p->files.at[i].state == STET_PSNAPSHOT_UNKNOWN) {
                 status = stet_fail(err, STET_UNSUPPORTED,

@@ -316,8 +316,8 @@ static stet_status open_lock(stet_persist *p, stet_lock **lock, ino_t *ino, cons
 
 /* Takes the lock, and ensures that it is on the file that is there now: somebody may have deleted the files that Git
  * ignores, and a lock on a file that others can't see excludes nobody. */
-static stet_status take(stet_persist *p, stet_lock **lock, ino_t *ino, const char *name, int64_t timeout_ms,
-                        stet_error *err) {
+static stet_status take_lock(stet_persist *p, stet_lock **lock, ino_t *ino, const char *name, int64_t timeout_ms,
+                             stet_error *err) {
     char *path = stet_ppath(p->locks_dir, name);
     int64_t until = stet_clock_monotonic_us() + timeout_ms * 1000;
     stet_status status;
@@ -362,9 +362,9 @@ stet_status stet_persist_lock(stet_persist *p, bool objects, stet_error *err) {
     if (!atomic_load(&p->ready))
         status = stet_persist_make_layout(p, err);
     if (status == STET_OK && objects)
-        status = take(p, &p->objects_lock, &p->objects_lock_ino, "objects.lock", timeout, err);
+        status = take_lock(p, &p->objects_lock, &p->objects_lock_ino, "objects.lock", timeout, err);
     if (status == STET_OK) {
-        status = take(p, &p->modification_lock, &p->modification_lock_ino, "modification.lock", timeout, err);
+        status = take_lock(p, &p->modification_lock, &p->modification_lock_ino, "modification.lock", timeout, err);
         if (status != STET_OK && objects)
             stet_lock_drop(p->objects_lock);
     }

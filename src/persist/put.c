@@ -374,7 +374,7 @@ static char *object_path(const stet_persist *p, const content *c, bool compresse
 }
 
 /* Stats the object that is in place: the plain file, or the compressed one. */
-static bool look(const stet_persist *p, const content *c, struct stat *st) {
+static bool stat_object(const stet_persist *p, const content *c, struct stat *st) {
     for (int compressed = 0; compressed < 2; compressed++) {
         char *path = object_path(p, c, compressed);
         bool there = stet_sys_lstat(path, st) == 0;
@@ -424,7 +424,7 @@ static stet_status prepare(stet_persist_put *w, content *c, stet_error *err) {
         drop_temp(c);
         return STET_OK;
     }
-    c->here = look(w->p, c, &c->seen) &&
+    c->here = stat_object(w->p, c, &c->seen) &&
               stet_pobject_read(w->p, c->id, c->size, true, NULL, NULL, &status, NULL) == STET_POBJECT_GOOD;
     return c->here ? STET_OK : stage(w, c, err);
 }
@@ -503,7 +503,7 @@ static stet_status install(stet_persist_put *w, content *c, stet_error *err) {
     stet_persist *p = w->p;
     struct stat now;
     stet_status status = STET_OK;
-    if (c->here && look(p, c, &now) && looks_the_same(&now, &c->seen))
+    if (c->here && stat_object(p, c, &now) && looks_the_same(&now, &c->seen))
         return STET_OK;
     if (!c->temp || c->fd >= 0) {
         status = stage(w, c, err); /* it vanished after the check */
