@@ -25,9 +25,9 @@
  *     Any other handle is used by one thread at a time unless its description says otherwise.
  *   - A struct with options begins with its size, which its _INIT sets. A library that is newer than the program takes
  *     options that it lacks as zero. docs/c.md says which versions fit together.
- *   - Running out of memory ends the process. So may a mistake in the program that calls: NULL for a pointer that is not
- *     said to be optional, text that is not UTF-8 where a value is made from it, an index out of range. Data from
- *     outside (files, JSON, messages) never does.
+ *   - Only running out of memory ends the process. NULL for a pointer that is not said to be optional is STET_INVALID;
+ *     a function without a status does nothing then, and returns NULL, null, false or 0. So are text that is not UTF-8
+ *     and a value of the wrong type. A handle that was closed, or that another thread is using, can't be recognized.
  *   - Strings are UTF-8. Lengths are in bytes.
  */
 #ifndef STET_H
@@ -147,12 +147,12 @@ STET_API stet_value stet_value_bool(bool b);
 STET_API stet_value stet_value_int(int64_t i);
 /* An integral double of magnitude up to 2^53 becomes that integer; -0.0 becomes 0. NaN and infinities are refused. */
 STET_API STET_CHECKED stet_status stet_value_double(double d, stet_value *out, stet_error *err);
-/* `utf8` must be valid UTF-8: asserted. For bytes from outside use stet_value_string_checked. */
+/* Bytes that are not valid UTF-8 become U+FFFD; stet_value_string_checked refuses them instead. NULL becomes null. */
 STET_API stet_value stet_value_string(const char *utf8);
 STET_API stet_value stet_value_string_n(const char *utf8, size_t len);
 STET_API STET_CHECKED stet_status stet_value_string_checked(const char *bytes, size_t len, stet_value *out,
                                                             stet_error *err);
-/* Bytes of the result that are not valid UTF-8 become U+FFFD. */
+/* Like printf; the result is a string as stet_value_string makes it. */
 STET_API stet_value stet_value_stringf(const char *format, ...) STET_PRINTF(1, 2);
 STET_API stet_value stet_value_array(void);  /* empty */
 STET_API stet_value stet_value_object(void); /* empty */
@@ -183,14 +183,15 @@ STET_API stet_value stet_value_get(stet_value object, const char *key);
 STET_API bool stet_value_find(stet_value object, const char *key, size_t key_len, stet_value *out);
 
 /* Changers. They change `*v` in place if nobody else holds it, and otherwise a copy, so that other holders keep seeing
- * the old value. They consume `item`. `*v` must be of the right type: asserted. */
-STET_API void stet_value_push(stet_value *array, stet_value item);
-STET_API void stet_value_put_at(stet_value *array, size_t index, stet_value item);    /* index < count */
-STET_API void stet_value_insert_at(stet_value *array, size_t index, stet_value item); /* index <= count */
-STET_API void stet_value_remove_at(stet_value *array, size_t index);                  /* index < count */
-STET_API void stet_value_put(stet_value *object, const char *key, stet_value item);   /* adds or replaces */
-STET_API void stet_value_put_n(stet_value *object, const char *key, size_t key_len, stet_value item);
-STET_API bool stet_value_remove(stet_value *object, const char *key, size_t key_len); /* was it there? */
+ * the old value. They consume `item`. false: nothing was changed, because `*v` is not of the right type, the index is
+ * out of range, or the key is not UTF-8; `item` is released. */
+STET_API bool stet_value_push(stet_value *array, stet_value item);
+STET_API bool stet_value_put_at(stet_value *array, size_t index, stet_value item);    /* index < count */
+STET_API bool stet_value_insert_at(stet_value *array, size_t index, stet_value item); /* index <= count */
+STET_API bool stet_value_remove_at(stet_value *array, size_t index);                  /* index < count */
+STET_API bool stet_value_put(stet_value *object, const char *key, stet_value item);   /* adds or replaces */
+STET_API bool stet_value_put_n(stet_value *object, const char *key, size_t key_len, stet_value item);
+STET_API bool stet_value_remove(stet_value *object, const char *key, size_t key_len); /* false also: it was absent */
 
 /* Deep equality, and a total order (null < bool < number < string < array < object). Parts that both values share are
  * not compared. */
@@ -252,7 +253,8 @@ typedef struct stet_space stet_space;
 typedef struct stet_tx stet_tx;
 typedef struct stet_follower stet_follower;
 
-/* Creates .stet/ in `dir` (which is created if absent). An existing project is left as it is; *created tells which. */
+/* Creates .stet/ in `dir` (which is created if absent). An existing project is left as it is; *created tells which
+ * (`created` may be NULL). */
 STET_API STET_CHECKED stet_status stet_project_init(const char *dir, bool *created, stet_error *err);
 /* Finds the project that contains `from`: searches `from` and then its parents. */
 STET_API STET_CHECKED stet_status stet_project_find(const char *from, stet_project **out, stet_error *err);
@@ -760,7 +762,7 @@ STET_API STET_CHECKED stet_status stet_persist_get(stet_persist *p, const stet_p
                                                    const char *const *kinds, stet_persist_entry **entry,
                                                    stet_error *err);
 /* Streams an object to a function. The hash is checked at the end: on STET_CORRUPT, discard what was received. The
- * function returns a status other than STET_OK to stop. */
+ * function returns a status other than STET_OK to stop. `sink` NULL: only checks the object. */
 typedef stet_status (*stet_persist_sink)(void *ctx, const void *bytes, size_t len, stet_error *err);
 STET_API STET_CHECKED stet_status stet_persist_read(stet_persist *p, const char *id, uint64_t size,
                                                     stet_persist_sink sink, void *ctx, stet_error *err);
@@ -821,7 +823,7 @@ STET_API STET_CHECKED stet_status stet_persist_choose_default(stet_value limits,
                                                               const uint64_t *sizes, size_t count, uint64_t now,
                                                               bool *remove, stet_error *err);
 /* For a long-lived process: merges what arrived or is due. *next_ms: call again within this time; -1 if nothing is
- * pending. */
+ * pending. `next_ms` may be NULL. */
 STET_API STET_CHECKED stet_status stet_persist_tick(stet_persist *p, int64_t *next_ms, stet_error *err);
 /* Before a long-lived process ends: cleanup with the defaults if cleanup_on_exit is set. A single command never calls
  * this. */
@@ -908,7 +910,7 @@ typedef struct stet_context_options {
     { .size = sizeof(stet_context_options) }
 #endif
 
-/* The options are copied, except for the project, which must outlive the context. */
+/* The options (NULL: none) are copied, except for the project, which must outlive the context. */
 STET_API STET_CHECKED stet_status stet_context_new(const stet_context_options *options, stet_context **out,
                                                    stet_error *err);
 STET_API void stet_context_free(stet_context *context); /* NULL is fine */

@@ -48,7 +48,7 @@ static struct stet_arena_block *add_block(stet_arena *a, size_t size) {
 
 void *stet_arena_alloc(stet_arena *a, size_t size) {
     if (size > SIZE_MAX / 2)
-        size = SIZE_MAX / 2; /* no machine has it: ends in stet_alloc's way */
+        size = SIZE_MAX / 2; /* no machine has that much: stet_alloc ends the process */
     size_t rounded = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     struct stet_arena_block *block = a->head;
     if (!block || block->size - block->used < rounded)
@@ -90,7 +90,7 @@ static void free_blocks(struct stet_arena_block *b) {
     }
 }
 
-/* In the order in which they were filled: small ones first, as they will be asked for again. */
+/* Keeps the blocks in the order in which they were filled, the small ones first: they will be needed again. */
 void stet_arena_rewind(stet_arena *a) {
     for (struct stet_arena_block *b = a->head, *next; b; b = next) {
         next = b->next;

@@ -23,7 +23,8 @@ char *stet_buf_reserve(stet_buf *b, size_t len) {
         b->data = stet_realloc(b->data, cap);
         b->cap = cap;
     }
-    /* Terminated here for a caller who fills all of it; stet_buf_cstr and stet_buf_take see to one who does not. */
+    /* A caller that fills all of the room gets a terminated text. If it fills less, stet_buf_cstr and stet_buf_take
+     * write the NUL. */
     b->data[b->len + len] = 0;
     return b->data + b->len;
 }

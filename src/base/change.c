@@ -156,7 +156,7 @@ static void step(walk *w) {
     if (!(f->is_object ? next_member(f, &m) : next_element(f, &m))) {
         w->stack.len--;
     } else if (!descend(w, &m)) {
-        /* No path can name that member, and so no read can: if it changed, its container did. */
+        /* No path can name that member, so no read can either: a change in it counts as a change of its container. */
         if (!m.in_before || !m.in_after || !stet_value_equal(m.before, m.after)) {
             w->stack.len--;
             add_leaf(w, STET_VALUE);
@@ -173,13 +173,13 @@ static int by_path(const void *a, const void *b) {
     return stet_path_compare(x->path, y->path);
 }
 
-/* Elements are walked by number and sorted by their digits. */
+/* Elements were walked in numeric order; paths are sorted by the bytes of their digits ("10" before "9"). */
 static void sort(stet_changes *c) {
     qsort(c->at, c->len, sizeof *c->at, by_path);
     size_t kept = 0;
     for (size_t i = 0; i < c->len; i++) {
         if (kept && stet_path_compare(c->at[kept - 1].path, c->at[i].path) == 0) {
-            /* STET_KEYSET touches all that STET_VALUE does, and more. */
+            /* STET_KEYSET touches everything that STET_VALUE does, and more. */
             if (c->at[i].kind == STET_KEYSET)
                 c->at[kept - 1].kind = STET_KEYSET;
         } else {

@@ -54,7 +54,8 @@ static void print(char *to, size_t size, const char *format, va_list args) {
     mend(to, size);
 }
 
-/* One block of memory holds the message and, after its NUL, the hint. Either text may be one of the error itself. */
+/* One block of memory holds the message and, after its NUL, the hint. Either text may come from the error itself, so
+ * that the old block is freed last. */
 static void set_texts(stet_error *err, const char *message, const char *hint) {
     size_t len = strlen(message), more = strlen(hint);
     char *both = stet_alloc(len + more + 2);
@@ -86,6 +87,10 @@ stet_status(stet_fail)(stet_error *err, stet_status status, const char *format, 
 }
 
 stet_status stet_error_set(stet_error *err, stet_status status, const char *format, ...) {
+    if (status == STET_OK)
+        return STET_OK;
+    if (!format)
+        return stet_fail(err, status, "no message was given");
     va_list args;
     va_start(args, format);
     stet_vfail(err, status, format, args);
@@ -194,7 +199,7 @@ void stet_detail(stet_error *err, const char *key, stet_value item) {
 void stet_error_clear(stet_error *err) {
     if (!err || err->status == STET_OK)
         return;
-    stet_free((void *)err->message); /* and the hint */
+    stet_free((void *)err->message); /* the same block holds the hint */
     stet_value_release(err->details);
     *err = (stet_error)STET_ERROR_INIT;
 }
@@ -218,11 +223,14 @@ void stet_error_copy(stet_error *to, const stet_error *from) {
 }
 
 stet_value stet_error_value(const stet_error *err) {
+    static const stet_error none = STET_ERROR_INIT;
+    const stet_error *e = err ? err : &none;
+    bool failed = e->status != STET_OK; /* otherwise only the status is set */
     stet_value v = stet_value_object();
-    stet_value_put(&v, "code", stet_value_string(stet_status_name(err->status)));
-    stet_value_put(&v, "message", stet_value_string(err->message));
-    stet_value_put(&v, "hint", stet_value_string(err->hint));
-    stet_value_put(&v, "details", stet_value_retain(err->details));
+    stet_value_put(&v, "code", stet_value_string(stet_status_name(e->status)));
+    stet_value_put(&v, "message", stet_value_string(failed ? e->message : ""));
+    stet_value_put(&v, "hint", stet_value_string(failed ? e->hint : ""));
+    stet_value_put(&v, "details", failed ? stet_value_retain(e->details) : stet_value_null());
     return v;
 }
 
@@ -261,7 +269,7 @@ bool stet_status_of_name(const char *name, stet_status *out) {
     return false;
 }
 
-/* Not stdio: it may want memory itself. */
+/* Without stdio, which may need memory itself. */
 static _Noreturn void out_of_memory(void) {
     static const char text[] = "stet: out of memory\n";
     ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);

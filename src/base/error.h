@@ -28,6 +28,8 @@ stet_status stet_fail_errno(stet_error *err, int error_number, const char *forma
 #define stet_fail(err, status, ...)       ((void)(stet_fail)((err), (status), __VA_ARGS__), (status))
 #define stet_fail_errno(err, number, ...) ((void)(stet_fail_errno)((err), (number), __VA_ARGS__), STET_IO)
 #endif
+/* For public functions: the caller passed NULL for a pointer that is not optional. STET_INVALID. */
+#define stet_fail_null(err) stet_fail((err), STET_INVALID, "%s: an argument that must be given is NULL", __func__)
 /* Puts "prefix: " before the message of a set error. The status stays as it is; return the one you got. */
 void stet_fail_in(stet_error *err, const char *format, ...) STET_PRINTF(2, 3);
 /* Sets the hint of a set error, if it has none. */

@@ -34,17 +34,18 @@ struct reader {
     STET_VEC(struct frame) frames;
     stet_pool *pool;  /* for the blocks of a large document, else NULL */
     stet_buf scratch; /* a string with escapes, decoded */
-    /* Long keys seen, by a hash: records of one kind share them. Borrowed from the values. */
+    /* Long keys read so far, by a hash: objects of one kind share them. Borrowed from the values. */
     stet_text *keys[CACHED_KEYS];
-    const stet_json_stream *stream;          /* or NULL */
-    stet_value wanted[STET_JSON_WANTED_MAX]; /* its names as keys, which are short: two words to compare */
+    const stet_json_stream *stream; /* or NULL */
+    /* The names in `stream` as keys; all are short, so that a comparison is two words. */
+    stet_value wanted[STET_JSON_WANTED_MAX];
     size_t wanted_count;
     bool streaming; /* the second open container is the stream's array */
     stet_error *err;
 };
 
 static inline void push(struct reader *r, stet_value v) {
-    if (r->values.len == r->values.cap) /* looked at here: the call would cost as much as the value */
+    if (r->values.len == r->values.cap) /* checked here: a call would cost as much as the value */
         stet_vec_reserve(&r->values, r->values.len + 1);
     r->values.at[r->values.len++] = v;
 }
@@ -77,7 +78,7 @@ __attribute__((cold)) STET_PRINTF(4, 5) static stet_status
     return status;
 }
 
-/* What stands at `at`, for messages. */
+/* Describes the text at `at`, for messages. */
 static const char *describe(const struct reader *r, const char *at, char out[32]) {
     if (at >= r->end)
         return "the end of the text";
@@ -112,7 +113,7 @@ static int hex_digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Four hexadecimal digits at p; false if they are not there. */
+/* Reads four hexadecimal digits at p; false if there are fewer. */
 static bool hex_unit(const char *p, const char *end, uint32_t *out) {
     if (end - p < 4)
         return false;
@@ -162,7 +163,7 @@ static stet_status read_escape(struct reader *r, const char **p) {
     return STET_OK;
 }
 
-/* Why a string may not go on at p, where the scanner stopped and no quote or backslash stands. */
+/* Says why a string can't go on at p, where the scanner stopped at neither a quote nor a backslash. */
 __attribute__((cold)) static stet_status fail_in_string(struct reader *r, const char *p) {
     if (p >= r->end)
         return fail(r, STET_INVALID, p, "the text ends inside a string");
@@ -202,7 +203,7 @@ static stet_status read_escaped(struct reader *r, const char *open, const char *
     }
 }
 
-/* A long key: shared with an equal one read before, if it is still in the cache. */
+/* A long key; an equal key that is still in the cache is shared. */
 static stet_value long_key(struct reader *r, const char *bytes, size_t len) {
     uint64_t head, tail;
     memcpy(&head, bytes, 8);
@@ -211,7 +212,7 @@ static stet_value long_key(struct reader *r, const char *bytes, size_t len) {
         (size_t)(((head ^ (tail << 1 | tail >> 63)) * 0x9E3779B97F4A7C15u + len * 0xD1B54A32D192ED03u) >> 56);
     stet_text **cached = &r->keys[place % CACHED_KEYS];
     if (*cached && (*cached)->head.len == len && !memcmp((*cached)->bytes, bytes, len)) {
-        /* No locked instruction: nobody else knows these values yet. */
+        /* No locked instruction is needed: no other thread knows these values yet. */
         uint32_t refs = atomic_load_explicit(&(*cached)->head.refs, memory_order_relaxed);
         if (refs < UINT32_MAX / 2) {
             atomic_store_explicit(&(*cached)->head.refs, refs + 1, memory_order_relaxed);
@@ -219,7 +220,7 @@ static stet_value long_key(struct reader *r, const char *bytes, size_t len) {
         }
     }
     stet_value v = stet_value_make_string(bytes, len, r->pool);
-    if (!r->streaming) /* else it goes with its element */
+    if (!r->streaming) /* otherwise the element frees it */
         *cached = stet_value_block(v);
     return v;
 }
@@ -230,7 +231,7 @@ static bool is_name(const stet_value *key, const char *name) {
     return strlen(name) == len && !memcmp(bytes, name, len);
 }
 
-/* Is the string that was just scanned one that nobody will look at? Its key is the last value. */
+/* Will nobody look at the string that was just scanned? Its key is the last value on the stack. */
 static bool is_unwanted(const struct reader *r) {
     if (r->frames.len != 3 || !r->frames.at[2].object)
         return false;
@@ -249,7 +250,7 @@ static void note_wanted(struct reader *r) {
     }
 }
 
-/* The string whose quote stands at *p. */
+/* Reads the string whose opening quote is at *at. */
 static inline stet_status read_string(struct reader *r, const char **at, bool key, stet_value *out) {
     const char *open = *at, *bytes = open + 1;
     bool high = false;
@@ -286,7 +287,7 @@ static inline bool is_digit(const char *p, const char *end) {
     return p < end && (unsigned char)(*p - '0') <= 9;
 }
 
-/* Reads digits into `*significand`, which wraps beyond 19 of them: the caller counts. */
+/* Reads digits into `*significand`, which wraps around beyond 19 digits; the caller counts them. */
 static inline const char *read_digits(const char *p, const char *end, uint64_t *significand) {
     uint64_t n = *significand;
     while (end - p >= 8 && stet_scan_is_8_digits(p)) {
@@ -326,7 +327,7 @@ static stet_status read_number(struct reader *r, const char **at, stet_value *ou
         if (is_digit(p, end))
             return fail(r, STET_INVALID, first, "a number may not begin with a zero and go on with a digit");
     } else {
-        for (int i = 0; i < 4 && is_digit(p, end); i++, p++) /* most are short */
+        for (int i = 0; i < 4 && is_digit(p, end); i++, p++) /* most numbers are short */
             significand = significand * 10 + (uint64_t)(*p - '0');
         if (is_digit(p, end))
             p = read_digits(p, end, &significand);
@@ -377,7 +378,7 @@ static stet_status read_word(struct reader *r, const char **p, const char *word,
     return STET_OK;
 }
 
-/* Where the value that begins at p ends, in a text that was read before; `end` if it was not. */
+/* The end of the value that begins at p, in a text that was parsed before; `end` if it was not. */
 static const char *skip_value(const char *p, const char *end) {
     size_t depth = 0;
     do {
@@ -460,7 +461,8 @@ static bool key_is(const char *key, const char *end, const stet_value *wanted) {
     return equal;
 }
 
-/* Objects are checked when they close, and members carry no positions: the text of the object is walked again. */
+/* Duplicate keys are found when an object closes, and members carry no positions. So the text of the object is walked
+ * again to find the place. */
 __attribute__((cold)) static stet_status fail_duplicate(struct reader *r, const char *open, const stet_value *key) {
     size_t len, seen = 0;
     const char *bytes = stet_value_as_string(key, &len), *at = open;
@@ -615,7 +617,7 @@ stet_status stet_json_read_stream(const char *text, size_t len, const stet_json_
                        .err = err};
     r.end = r.text + len;
     stet_pool pool = STET_POOL_INIT;
-    if (len >= STET_POOL_WORTH && !stream) /* what is streamed goes at once, and its memory is used again */
+    if (len >= STET_POOL_WORTH && !stream) /* a streamed element is freed at once, and its memory is reused */
         r.pool = &pool;
     if (len > max_bytes)
         return fail(&r, STET_LIMIT, r.text + max_bytes, "the text has %zu bytes, more than the %zu allowed", len,
@@ -650,6 +652,8 @@ stet_status stet_json_read(const char *text, size_t len, const stet_json_limits 
 }
 
 stet_status stet_json_parse(const char *text, size_t len, stet_value *out, stet_error *err) {
+    if (!text || !out)
+        return stet_fail_null(err);
     return stet_json_read(text, len, NULL, out, err);
 }
 

@@ -9,7 +9,7 @@
 #include "base/value.h"
 #include "base/vec.h"
 
-/* Adds a few bytes whose number the compiler knows, without a call while there is room. */
+/* Adds a few bytes, inlined if their number is known at compile time, without a call while there is room. */
 static inline void add(stet_buf *b, const char *bytes, size_t len) {
     if (b->cap - b->len > len && !b->overflow) { /* cap never exceeds the maximum by more than the NUL */
         memcpy(b->data + b->len, bytes, len);
@@ -115,7 +115,7 @@ void stet_json_write(stet_buf *b, stet_value v, stet_json_style style) {
         } else {
             write_leaf(b, &v);
         }
-        /* Close what is complete, then on to the next element. */
+        /* Close the containers that are complete, then go to the next element. */
         while (stack.len && stack.at[stack.len - 1].next == stet_value_count(stack.at[stack.len - 1].v)) {
             stack.len--;
             if (pretty)
@@ -143,7 +143,7 @@ void stet_json_write(stet_buf *b, stet_value v, stet_json_style style) {
 }
 
 char *stet_json_print(stet_value v, stet_json_style style, size_t *len) {
-    stet_buf b = STET_BUF(SIZE_MAX / 4); /* what fits memory was made: its text is the caller's wish */
+    stet_buf b = STET_BUF(SIZE_MAX / 4); /* the value fits in memory, so its text has no other limit */
     stet_json_write(&b, v, style);
     assert(!b.overflow);
     return stet_buf_take(&b, len);

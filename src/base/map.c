@@ -11,13 +11,14 @@
 
 #include "base/error.h"
 
-/* Entries stand in insertion order in one array; a place of the table holds the index of its entry plus one, and beside
- * it the upper half of the hash, so that a look past other keys, or for one that is not there, seldom touches an entry
- * at all: on large maps each such touch is a miss of the processor's cache. For the same reason a short key lies in its
- * entry. 0 is an empty place. A removed entry has the length REMOVED and its place in the table becomes a tombstone, so
- * that probing goes on over it. The array is compacted, and the table made anew, only in put: a walk may remove what it
- * walks over. */
-enum { NEAR = 24 }; /* a key and its NUL up to this size lie in the entry */
+/* Entries are kept in insertion order in one array. A slot of the table holds the index of its entry plus one (0: an
+ * empty slot) and the upper half of the hash. Thus a search that passes other keys, or that finds nothing, seldom reads
+ * an entry; on large maps each such read is a cache miss. For the same reason a short key is stored in its entry.
+ *
+ * A removed entry has the length REMOVED, and its slot becomes a tombstone, over which probing continues. Only put
+ * compacts the array and rebuilds the table, so that a loop over the map may remove the entry at hand.
+ */
+enum { NEAR = 24 }; /* a key of up to this size, with its NUL, is stored in the entry */
 
 struct stet_map_entry {
     union {
@@ -55,7 +56,7 @@ static uint64_t seed[2];
 static void make_seed(void) {
     if (getrandom(seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed)
         return;
-    /* Early boot only: addresses and the clock are better than nothing. */
+    /* Only early during boot: addresses and the clock are better than nothing. */
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     seed[0] = (uint64_t)now.tv_nsec * 0x9E3779B97F4A7C15u ^ (uint64_t)(uintptr_t)&now;
@@ -77,7 +78,7 @@ static inline uint64_t rotate(uint64_t x, int by) {
 /* SipHash-1-3: keyed, and quick enough for short keys. */
 uint64_t stet_map_hash(const void *key, size_t len) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    static atomic_bool seeded; /* what pthread_once knows, without the call */
+    static atomic_bool seeded; /* what pthread_once knows too, but without its call */
     if (!atomic_load_explicit(&seeded, memory_order_acquire)) {
         pthread_once(&once, make_seed);
         atomic_store_explicit(&seeded, true, memory_order_release);
@@ -93,7 +94,8 @@ uint64_t stet_map_hash(const void *key, size_t len) {
         SIP_ROUND(a, b, c, d);
         a ^= word;
     }
-    /* The rest, below the length. Where the key has eight bytes they are read from its end, else one by one. */
+    /* The remaining bytes, with the length above them. If the key has at least eight bytes, they are read from its end,
+     * otherwise one by one. */
     uint64_t last = 0;
     if (left && len >= 8) {
         memcpy(&last, p + left - 8, 8);
@@ -112,7 +114,7 @@ uint64_t stet_map_hash(const void *key, size_t len) {
     return a ^ b ^ c ^ d;
 }
 
-/* The place in the table that leads to `key`, or NOT_FOUND. */
+/* The slot of the table that refers to `key`, or NOT_FOUND. */
 static size_t find(const stet_map *m, const void *key, size_t len, uint64_t hash) {
     if (!m->table_cap)
         return NOT_FOUND;
@@ -135,7 +137,7 @@ static void rebuild(stet_map *m) {
         if (m->entries[i].key_len != REMOVED)
             m->entries[live++] = m->entries[i];
     m->used = live;
-    size_t cap = live < 8 ? 8 : live * 2; /* at least twice the live ones: a put after this is amortised */
+    size_t cap = live < 8 ? 8 : live * 2; /* at least twice the live entries, so that the cost of a put is amortised */
     if (cap > UINT32_MAX / 4)
         abort(); /* the indices are 32 bits wide */
     if (cap > m->cap) {
@@ -172,14 +174,14 @@ stet_slot *stet_map_have(stet_map *m, const void *key, size_t key_len, stet_slot
     *added = at == NOT_FOUND;
     if (at != NOT_FOUND)
         return &entry_at(m, at)->value;
-    /* The copy before anything moves: `key` may be one of ours. */
+    /* Copied before anything moves: `key` may point into this map. */
     struct stet_map_entry made = {.key_len = key_len, .hash = hash, .value = value};
     char *copy = key_len < NEAR ? made.key.near : (made.key.far = stet_alloc(key_len + 1));
     if (key_len)
         memcpy(copy, key, key_len);
     copy[key_len] = 0;
-    /* Every put takes a new entry, so used bounds live places and tombstones together: the table is never over half
-     * full. */
+    /* Every put takes a new entry, so `used` is an upper bound of live slots and tombstones together: the table is
+     * never more than half full. */
     if (m->used == m->cap)
         rebuild(m);
     size_t mask = m->table_cap - 1;

@@ -20,7 +20,7 @@ static inline int log2_of_power(int k) {
     return k * 1741647 >> 19;
 }
 
-enum { MAX_DIGITS = 19 }; /* that fit 64 bits, whatever they are */
+enum { MAX_DIGITS = 19 }; /* the largest number of decimal digits that always fits into 64 bits */
 
 static stet_decimal scan(const char *p, const char *end) {
     stet_decimal d = {0};
@@ -53,7 +53,7 @@ static stet_decimal scan(const char *p, const char *end) {
         p += p < end && (*p == '-' || *p == '+');
         int64_t e = 0;
         for (; p < end && *p >= '0' && *p <= '9'; p++)
-            if (e < (int64_t)1 << 40) /* far beyond what the digits of any text can make up for */
+            if (e < (int64_t)1 << 40) /* far more than the digits of any text can make up for */
                 e = e * 10 + (*p - '0');
         d.exponent += negative ? -e : e;
     }
@@ -130,7 +130,7 @@ static locale_t c_locale;
 static void make_locale(void) {
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!c_locale)
-        abort(); /* the C locale is built in: only memory can be lacking */
+        abort(); /* the C locale is built in: only memory can be missing */
 }
 
 /* The last resort, exact for any number of digits. The locale is pinned: the program that embeds the library may have

@@ -10,6 +10,8 @@
 enum { SIZE_MAX_SANE = 4096 };
 
 stet_status stet_options_read(void *known, size_t size, const void *given, const char *name, stet_error *err) {
+    if (!given)
+        return stet_fail(err, STET_INVALID, "a %s must be given, and is NULL", name);
     size_t theirs;
     memcpy(&theirs, given, sizeof theirs);
     if (theirs < sizeof theirs || theirs > SIZE_MAX_SANE) {

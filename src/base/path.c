@@ -8,8 +8,8 @@
 
 #include "base/utf8.h"
 
-/* 0x00 ends a key and occurs nowhere else, so that keys are counted and cut by looking for it. Both escapes are ASCII,
- * so that an encoded path is valid UTF-8 exactly if its keys are. */
+/* 0x00 ends a key and occurs nowhere else: keys are counted and split by searching for it. Both escapes are ASCII, so
+ * an encoded path is valid UTF-8 if and only if its keys are. */
 enum { KEY_END = 0x00, ESCAPE = 0x01, ESCAPED_00 = 0x01, ESCAPED_01 = 0x02 };
 
 stet_pathref stet_path_ref(const stet_path *p) {
@@ -23,7 +23,7 @@ static size_t escapes_in(const char *key, size_t len) {
     return n;
 }
 
-/* A key goes in whole or not at all: a path that overflowed is still a valid one, of fewer keys. */
+/* A key is added whole or not at all: a path that overflowed is still valid, but has fewer keys. */
 void stet_path_push_n(stet_path *p, const char *key, size_t len) {
     size_t escapes = escapes_in(key, len);
     if (p->buf.overflow)
@@ -65,7 +65,7 @@ void stet_path_pop(stet_path *p) {
 }
 
 void stet_path_set(stet_path *p, stet_pathref to) {
-    /* `to` may be a prefix of this very path. */
+    /* `to` may be a prefix of this path itself. */
     bool inside = p->buf.data && to.bytes == p->buf.data;
     p->buf.overflow = false;
     p->buf.len = 0;
@@ -85,7 +85,7 @@ bool stet_path_next(stet_pathref p, size_t *cursor, stet_buf *scratch, const cha
     const char *begin = p.bytes + *cursor;
     const char *end = memchr(begin, KEY_END, p.len - *cursor);
     if (!end)
-        return false; /* not a path; stet_path_valid says so */
+        return false; /* not a path; stet_path_valid reports it */
     size_t len = (size_t)(end - begin);
     *cursor += len + 1;
     if (!memchr(begin, ESCAPE, len)) {

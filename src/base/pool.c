@@ -16,8 +16,8 @@
 #define ASAN_UNPOISON_MEMORY_REGION(bytes, len) ((void)(bytes), (void)(len))
 #endif
 
-/* While its pool still takes from it, a chunk counts as many blocks as it can never have: those that go meanwhile can't
- * free it. The pool knows how many there are, and settles it at the end. */
+/* While a pool still allocates from a chunk, the chunk counts this many blocks more than it has, so that blocks
+ * released meanwhile can't free it. When the pool ends, it replaces the surcharge by the true number. */
 #define OPEN ((uint32_t)1 << 31)
 
 struct stet_chunk {
@@ -32,11 +32,11 @@ static void drop(stet_chunk *chunk, uint32_t n) {
     free(chunk);
 }
 
-/* Pages are made present at once, all of which are about to be written. A kernel that can't is as good: they come one
- * by one then. Not through the seam of os/sys.h, which is above: a failure here has no consequence. */
+/* Asks the kernel for all pages at once, since all of them will be written. If the kernel refuses, they come one by
+ * one, so a failure has no consequence. This does not use os/sys.h, which is a layer above. */
 static void make_present(char *from, char *to) {
 #ifdef MADV_POPULATE_WRITE
-    enum { PAGE = 4096 }; /* larger ones: the call fails */
+    enum { PAGE = 4096 }; /* with larger pages the call fails */
     int kept = errno;
     char *first = (char *)((uintptr_t)from & ~(uintptr_t)(PAGE - 1)),
          *last = (char *)((uintptr_t)to & ~(uintptr_t)(PAGE - 1));

@@ -26,7 +26,7 @@ static void make_locales(void) {
     bytes_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     utf8_locale = newlocale(LC_ALL_MASK, "C.UTF-8", (locale_t)0);
     if (utf8_locale == (locale_t)0)
-        utf8_locale = bytes_locale; /* a system without it: characters above ASCII count as several */
+        utf8_locale = bytes_locale; /* without it, each character above ASCII counts as several */
 }
 
 static bool is_ascii(const char *bytes, size_t len) {
@@ -36,7 +36,7 @@ static bool is_ascii(const char *bytes, size_t len) {
     return true;
 }
 
-/* What a pattern may hold; `at` is the byte in question. */
+/* A scan over a pattern before it is compiled; `at` is the current byte. */
 typedef struct scan {
     const char *p;
     size_t len, at;
@@ -76,7 +76,7 @@ static stet_status bracket(scan *s) {
     return stet_fail(s->err, STET_INVALID, "pattern, byte %zu: \"[\" without its \"]\"", s->at);
 }
 
-/* {m}, {m,} or {m,n}: what is repeated is compiled that many times. */
+/* {m}, {m,} or {m,n}. The repeated part is compiled that many times, so the product of bounds is limited. */
 static stet_status bounds(scan *s) {
     unsigned long low = 0, high = 0;
     size_t i = s->at + 1, digits = 0;

@@ -16,7 +16,7 @@
 
 typedef enum outcome { MATCH, MISMATCH, BROKEN /* the schema, or a limit: ctx->err is set */ } outcome;
 
-/* Compiled patterns of one check: few schemas have more, and those compile again. */
+/* The number of compiled patterns that one check keeps; a schema with more compiles some of them again. */
 enum { PATTERNS = 16 };
 
 typedef struct ctx {
@@ -24,10 +24,10 @@ typedef struct ctx {
     stet_path path;      /* of the instance at hand */
     size_t depth;        /* schemas inside each other */
     size_t steps;        /* schemas applied */
-    unsigned quiet;      /* above 0: a mismatch needs no words */
-    stet_buf where;      /* the mismatch: JSON Pointer of the instance ... */
-    stet_buf what;       /* ... and what was expected and found */
-    const char *keyword; /* ... and which keyword said so */
+    unsigned quiet;      /* above 0: mismatches are not described */
+    stet_buf where;      /* of the mismatch: JSON Pointer of the instance, */
+    stet_buf what;       /* what was expected and found, */
+    const char *keyword; /* and the keyword that failed */
     size_t where_depth;
     stet_error *err;
     stet_status status; /* when BROKEN */
@@ -47,7 +47,7 @@ static outcome malformed(ctx *c, const char *name, const char *expected) {
     return broken(c, stet_fail(c->err, STET_INVALID, "schema: \"%s\" must be %s", name, expected));
 }
 
-/* A few words about a value: "7", "the string \"abc\"", "an array of 3". */
+/* Describes a value in a few words: "7", "the string \"abc\"", "an array of 3". */
 static void describe(stet_buf *b, stet_value v) {
     size_t len = 0;
     switch (stet_value_type(v)) {
@@ -73,7 +73,7 @@ static void describe(stet_buf *b, stet_value v) {
     }
 }
 
-/* As it is for a scalar, else in a few words. */
+/* Prints a scalar as it is, and describes anything else. */
 static void describe_wanted(stet_buf *b, stet_value v) {
     size_t len = 0;
     if (stet_value_type(v) == STET_TYPE_STRING && (stet_value_as_string(&v, &len), len <= 60))
@@ -316,7 +316,7 @@ static outcome check_unique(ctx *c, stet_value schema, stet_value argument, stet
     return result;
 }
 
-/* The six counts: of a container or a string, at least or at most. */
+/* The six keywords that limit the size of a container or string. */
 static outcome check_count(ctx *c, const char *name, stet_type type, const char *unit, bool at_least,
                            stet_value argument, stet_value instance) {
     if (stet_value_type(instance) != type)
@@ -352,7 +352,8 @@ static outcome check_bound(ctx *c, const char *name, const char *words, bool goo
     return MISMATCH;
 }
 
-/* By size alone: beyond 2^53 an integer and a double may be equal here that are two values to stet_value_compare. */
+/* Compares by magnitude alone: beyond 2^53, an integer and a double may be equal here although stet_value_compare
+ * orders them. */
 static int compare_numbers(stet_value a, stet_value b) {
     bool a_double = stet_value_type(a) == STET_TYPE_DOUBLE, b_double = stet_value_type(b) == STET_TYPE_DOUBLE;
     if (a_double == b_double)
@@ -377,7 +378,7 @@ BOUND_CHECK(check_exclusive_maximum, "exclusiveMaximum", "below", order < 0)
 
 __extension__ typedef unsigned __int128 wide;
 
-/* |v| as digits * 10^exponent, digits below 10^20: what its canonical text says, so that 0.1 is a tenth. */
+/* |v| as digits * 10^exponent, with digits below 10^20, as its canonical text has it: 0.1 is exactly a tenth. */
 static void decimal(stet_value v, uint64_t *digits, int *exponent) {
     char text[32];
     *digits = 0;
@@ -479,8 +480,8 @@ static outcome check_all(ctx *c, stet_value schema, stet_value argument, stet_va
     return MATCH;
 }
 
-/* Of several alternatives that failed, the one that went deepest into the instance is what its author meant; if none
- * went below, all that was expected is listed. */
+/* If several alternatives failed, the one that went deepest into the instance is probably the one its author meant. If
+ * none went below the top, all of their expectations are listed. */
 typedef struct alternatives {
     stet_buf all, where, what;
     size_t depth;
@@ -619,7 +620,7 @@ static outcome apply_keyword(ctx *c, const stet_schema_keyword *k, stet_value sc
 }
 
 static outcome apply_object(ctx *c, stet_value schema, stet_value instance) {
-    /* `type` has its turn before the others: what it says is the clearest. */
+    /* `type` is checked before the other keywords, because its message is the clearest. */
     static const stet_schema_keyword type = {"type", STET_SHAPE_TYPES, STET_KEYWORD_TYPE};
     stet_value argument;
     if (stet_value_find(schema, "type", 4, &argument)) {
@@ -641,7 +642,7 @@ static outcome apply_object(ctx *c, stet_value schema, stet_value instance) {
     return MATCH;
 }
 
-/* The one point of recursion, and its bounds. */
+/* The only recursive function of the checker, with its limits. */
 static outcome apply(ctx *c, stet_value schema, stet_value instance) {
     if (c->depth == STET_SCHEMA_MAX_DEPTH)
         return broken(c, stet_fail(c->err, STET_LIMIT,

@@ -6,10 +6,10 @@
 #include "base/schema_keywords.h"
 #include "base/vec.h"
 
-/* A schema, and how far it has been looked at. Schemas nest, the C stack does not. */
+/* A schema, and how much of it has been checked. An explicit stack is used, because schemas may nest deeply. */
 typedef struct frame {
     stet_value schema;
-    size_t member;   /* the keyword at hand */
+    size_t member;   /* the current keyword */
     size_t child;    /* the next subschema in it */
     size_t path_len; /* of this schema */
 } frame;
@@ -17,7 +17,7 @@ typedef struct frame {
 typedef struct ctx {
     stet_value root;
     STET_VEC(frame) stack;
-    stet_path path; /* of the schema at hand */
+    stet_path path; /* of the current schema */
     stet_error *err;
 } ctx;
 
@@ -37,7 +37,7 @@ static stet_status bad_schema(ctx *c, const char *format, ...) {
     return status;
 }
 
-/* One keyword's argument, except for the subschemas in it. */
+/* Checks the argument of one keyword, except for the subschemas in it. */
 static stet_status valid_argument(ctx *c, const stet_schema_keyword *k, stet_value argument) {
     const char *expected = stet_schema_wrong_shape(k->shape, argument);
     if (expected)
@@ -76,7 +76,7 @@ static stet_status valid_argument(ctx *c, const stet_schema_keyword *k, stet_val
     }
 }
 
-/* Moves to the next subschema of the keyword at hand, if there is one: its path is pushed, `*out` is set. */
+/* Moves to the next subschema of the current keyword, if there is one: pushes its path and sets `*out`. */
 static bool next_child(ctx *c, frame *f, const stet_schema_keyword *k, stet_value argument, stet_value *out) {
     bool single = k->shape == STET_SHAPE_SCHEMA;
     if (!single && k->shape != STET_SHAPE_SCHEMA_MAP && k->shape != STET_SHAPE_SCHEMA_LIST)
@@ -95,8 +95,8 @@ static bool next_child(ctx *c, frame *f, const stet_schema_keyword *k, stet_valu
     return true;
 }
 
-/* Looks on in the schema at the top until a subschema is to be looked at (pushed) or the schema is done (popped). */
-static stet_status look_on(ctx *c) {
+/* Checks the schema at the top of the stack until it reaches a subschema (pushed) or the end of the schema (popped). */
+static stet_status check_on(ctx *c) {
     frame *f = &c->stack.at[c->stack.len - 1];
     size_t count = stet_value_count(f->schema);
     for (; f->member < count; f->member++, f->child = 0) {
@@ -137,7 +137,7 @@ stet_status stet_schema_valid(stet_value schema, stet_error *err) {
     *stet_vec_add(&c.stack) = (frame){schema, 0, 0, 0};
     stet_status status = STET_OK;
     while (c.stack.len && status == STET_OK)
-        status = look_on(&c);
+        status = check_on(&c);
     stet_vec_release(&c.stack);
     stet_path_release(&c.path);
     return status;

@@ -12,14 +12,14 @@
 #include "base/value.h"
 #include "base/vec.h"
 
-/* The text is read into a tree of nodes that may still change, and which knows how each table came to be: the rules of
- * redefinition hang on that. Values are made from the tree at the end.
+/* The text is read into a tree of nodes that may still change. Each node knows how its table was made, because the
+ * rules of redefinition depend on it. At the end, values are made from the tree.
  *
- *   T1. a table is opened by one [header] at most, and never if a dotted key or an inline table made it;
- *   T2. a dotted key goes through tables that dotted keys made, or that stand only as a step of a longer [header]:
- *       those it takes over, and T1 holds from then on;
- *   T3. an inline table and an array value are complete where they end: nothing is added later, at any depth;
- *   T4. only [[header]] adds to an array of tables, and a [header] below one means its last table.
+ *   T1. A table is opened by at most one [header], and never if a dotted key or an inline table made it.
+ *   T2. A dotted key goes through tables that dotted keys made, or that exist only as a step of a longer [header].
+ *       It takes the latter over, and T1 holds from then on.
+ *   T3. An inline table and an array value are complete where they end: nothing is added later, at any depth.
+ *   T4. Only [[header]] adds to an array of tables, and a [header] below one means its last table.
  */
 #define MAX_BYTES ((size_t)64 << 20)
 #define MAX_DEPTH 128
@@ -35,9 +35,9 @@ typedef enum origin {
 typedef struct node {
     kind kind;
     origin origin;
-    size_t at; /* where its key stands, or the element of an array */
+    size_t at; /* offset of its key, or of the element of an array */
     size_t depth;
-    struct node *next; /* of all tables and arrays, to free them */
+    struct node *next; /* links all tables and arrays, to free them */
     union {
         stet_map members; /* of nodes */
         STET_VEC(struct node *) elements;
@@ -50,7 +50,7 @@ typedef struct parser {
     stet_arena arena;
     node *all; /* tables and arrays */
     node *root;
-    node *here; /* the table that keys go into */
+    node *here; /* the table that keys are added to */
 } parser;
 
 /* A key of one part or several. */
@@ -168,7 +168,7 @@ static bool header(parser *p) {
     return p->here && stet_toml_end_line(&p->scan);
 }
 
-/* The table that the last part of a key goes into. */
+/* The table that the last part of a key belongs to. */
 static node *dotted_steps(parser *p, node *table, const key *k) {
     for (size_t i = 0; i + 1 < k->len; i++) {
         const part *name = &k->parts[i];
@@ -187,7 +187,7 @@ static node *dotted_steps(parser *p, node *table, const key *k) {
     return table;
 }
 
-/* `key =` in a table: the node that the value goes to is made by the caller, under `*last` of `*table`. */
+/* Reads `key =` in a table. The caller makes the node of the value, as member `*last` of `*table`. */
 static bool read_assignment(parser *p, node *into, node **table, part *last) {
     key k;
     if (!read_key(p, &k))
@@ -205,7 +205,7 @@ static bool read_assignment(parser *p, node *into, node **table, part *last) {
 /* What comes next inside a value. */
 typedef enum state { AT_VALUE, AT_ELEMENT, AT_FIRST_MEMBER, AT_MEMBER, AFTER_VALUE } state;
 
-/* A value, with all that is in it. `inside` is the array or inline table at hand, in a stack of its own. */
+/* Reads a value with everything in it. `inside` is an explicit stack of the open arrays and inline tables. */
 static bool read_value(parser *p, node *table, part name) {
     node *inside[MAX_DEPTH + 1];
     size_t depth = 0;
@@ -229,7 +229,7 @@ static bool read_value(parser *p, node *table, part name) {
                 break;
             }
             s->at++;
-            inside[depth++] = n; /* depth of nodes is bounded, so this is */
+            inside[depth++] = n; /* the depth of nodes is limited, and so is this stack */
             at = kind_of == ARRAY ? AT_ELEMENT : AT_FIRST_MEMBER;
             break;
         }
@@ -336,7 +336,7 @@ static stet_value scalar_value(const stet_toml_scalar *s) {
     }
 }
 
-/* Makes values from the tree, bottom up: a container that is done takes its items from the end of the list. */
+/* Makes values from the tree, bottom up: a container that is complete takes its items from the end of the list. */
 static stet_value make_value(const node *root) {
     struct {
         const node *node;
@@ -348,7 +348,7 @@ static stet_value make_value(const node *root) {
     STET_VEC(stet_value) elements = {0};
     size_t depth = 0;
     stet_value done = stet_value_null();
-    stet_vec_reserve(&items, 16); /* so that there is a place to start from */
+    stet_vec_reserve(&items, 16); /* never NULL from here on */
     stack[depth++].node = root;
     stack[0].cursor = stack[0].first = 0;
     stack[0].key = stet_value_null();

@@ -40,7 +40,7 @@ bool stet_toml_fail(stet_toml_scan *s, size_t at, stet_status status, const char
     return false;
 }
 
-/* Malformed here. */
+/* Reports a syntax error at the current position. */
 static bool bad(stet_toml_scan *s, const char *what) {
     return stet_toml_fail(s, s->at, STET_INVALID, "%s", what);
 }
@@ -74,7 +74,7 @@ bool stet_toml_take_newline(stet_toml_scan *s) {
     return true;
 }
 
-/* Control characters stand nowhere in a text, except tabs and newlines; the caller has looked for newlines. */
+/* Control characters other than tabs and newlines are forbidden everywhere; the caller has already handled newlines. */
 static bool is_control(int c) {
     return (c >= 0 && c < 0x20 && c != '\t') || c == 0x7f;
 }
@@ -129,7 +129,7 @@ static int hex_digit(int c) {
     return -1;
 }
 
-/* \uXXXX and \UXXXXXXXX, at the letter. */
+/* Reads \uXXXX or \UXXXXXXXX; the scanner is at the letter. */
 static bool unicode_escape(stet_toml_scan *s) {
     size_t begin = s->at - 1;
     int digits = s->text[s->at] == 'u' ? 4 : 8;
@@ -148,7 +148,7 @@ static bool unicode_escape(stet_toml_scan *s) {
     return true;
 }
 
-/* A backslash at the end of a line: it, the newline and all blank up to the next word go. */
+/* A backslash at the end of a line: skips it, the newline and all white space before the next word. */
 static bool line_escape(stet_toml_scan *s) {
     size_t begin = s->at - 1;
     stet_toml_skip_blank(s);
@@ -179,8 +179,8 @@ static bool escape(stet_toml_scan *s, bool multi_line) {
                           "\\uXXXX \\UXXXXXXXX");
 }
 
-/* Quotes inside a multi-line string: one or two belong to it, and up to two before the closing three. Tells whether
- * that was the end. */
+/* Quotes inside a multi-line string: one or two are part of it, also right before the closing three. Returns whether
+ * the string ended. */
 static bool quotes(stet_toml_scan *s, char quote) {
     size_t run = 0;
     while (run < 5 && peek_at(s, run) == (unsigned char)quote)
@@ -192,7 +192,7 @@ static bool quotes(stet_toml_scan *s, char quote) {
     return end;
 }
 
-/* Any of the four kinds, at its opening quote. `*bytes` is in the arena. */
+/* Reads a string of any of the four kinds; the scanner is at its opening quote. `*bytes` is in the arena. */
 static bool string(stet_toml_scan *s, bool may_be_multi_line, const char **bytes, size_t *len) {
     size_t begin = s->at;
     char quote = s->text[s->at];
@@ -259,7 +259,7 @@ static bool is_digit(int c) {
     return c >= '0' && c <= '9';
 }
 
-/* One or more digits of a base, single underscores between them, onto the scratch buffer. */
+/* Reads one or more digits of a base, with single underscores between them, into the scratch buffer. */
 static bool digits(stet_toml_scan *s, int base) {
     for (bool first = true;; first = false) {
         int digit = hex_digit(stet_toml_peek(s));
@@ -334,7 +334,7 @@ static bool number(stet_toml_scan *s, stet_toml_scalar *out) {
     return true;
 }
 
-/* Exactly `n` digits, as a number. */
+/* Reads exactly `n` digits as a number. */
 static bool fixed(stet_toml_scan *s, int n, int *out) {
     *out = 0;
     for (int i = 0; i < n; i++, s->at++) {
@@ -369,7 +369,7 @@ static bool time_of_day(stet_toml_scan *s) {
     int hour, minute, second;
     if (!fixed(s, 2, &hour) || !expect(s, ':') || !fixed(s, 2, &minute) || !expect(s, ':') || !fixed(s, 2, &second))
         return false;
-    /* 60 is a leap second, as RFC 3339 has it. */
+    /* 60 is a leap second (RFC 3339) */
     if (hour > 23 || minute > 59 || second > 60)
         return stet_toml_fail(s, begin, STET_INVALID, "there is no such time");
     if (stet_toml_take(s, '.')) {
@@ -390,7 +390,7 @@ static bool offset(stet_toml_scan *s) {
     size_t begin = s->at;
     int hour, minute;
     if (!stet_toml_take(s, '+') && !stet_toml_take(s, '-'))
-        return true; /* local */
+        return true; /* a local time */
     if (!fixed(s, 2, &hour) || !expect(s, ':') || !fixed(s, 2, &minute))
         return false;
     if (hour > 23 || minute > 59)

@@ -1,6 +1,6 @@
 /* units.h - durations and sizes as people write them in options of commands and calls. */
-#ifndef STET_EXEC_UNITS_H
-#define STET_EXEC_UNITS_H
+#ifndef STET_BASE_UNITS_H
+#define STET_BASE_UNITS_H
 
 #include "stet.h"
 

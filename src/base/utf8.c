@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The decoding of one character: its length in bytes, or 0 if the bytes at `p` begin no valid one. */
+/* Decodes one character: returns its length in bytes, or 0 if the bytes at `p` are not the beginning of a valid one. */
 static size_t decode(const unsigned char *p, size_t len, uint32_t *out) {
     unsigned char c = p[0];
     if (c < 0x80) {

@@ -31,15 +31,15 @@ stet_value stet_value_retain(stet_value v) {
     return v;
 }
 
-/* One reference less; true if that was the last. A holder of the only reference needs no locked instruction: nobody
- * else can be about to add one. */
+/* Removes one reference; true if it was the last. The holder of the only reference needs no locked instruction: no
+ * other thread can be about to add one. */
 static bool drop(stet_block *b) {
     if (atomic_load_explicit(&b->refs, memory_order_acquire) == 1)
         return true;
     return atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1;
 }
 
-/* The memory of a block whose contents are gone. */
+/* Frees the memory of a block whose contents are gone. */
 static inline void dispose(stet_block *b, uint32_t home, size_t bytes, stet_pool_bin *bin) {
     if (home)
         stet_pool_drop(bin, b, home, bytes);
@@ -47,7 +47,7 @@ static inline void dispose(stet_block *b, uint32_t home, size_t bytes, stet_pool
         free(b);
 }
 
-/* Blocks without a reference that are still to be disposed of. */
+/* Blocks without references that still have to be freed. */
 struct doomed {
     stet_block *arrays, *objects;
     stet_pool_bin bin;
@@ -120,6 +120,8 @@ stet_value stet_value_make_double(double d) {
 }
 
 stet_status stet_value_double(double d, stet_value *out, stet_error *err) {
+    if (!out)
+        return stet_fail_null(err);
     if (!isfinite(d))
         return stet_fail(err, STET_INVALID, "%s is not a JSON number",
                          isnan(d) ? "NaN"
@@ -129,8 +131,7 @@ stet_status stet_value_double(double d, stet_value *out, stet_error *err) {
     return STET_OK;
 }
 
-/* Lengths are 32 bits wide, and no buffer of the system holds 4 GiB: a value beyond that is treated as memory that
- * is not there. */
+/* Lengths are 32 bits wide. A value of 4 GiB or more is treated like a failed allocation. */
 static uint32_t check_len(size_t len) {
     if (len >= UINT32_MAX)
         abort();
@@ -156,26 +157,49 @@ stet_value stet_value_make_string(const char *bytes, size_t len, stet_pool *pool
     return stet_value_of_block(STET_TAG_LONG, text);
 }
 
+/* A string of any bytes: each that is not part of valid UTF-8 becomes U+FFFD. */
+static stet_value replacing_string(const char *bytes, size_t len) {
+    size_t valid = stet_utf8_valid_prefix(bytes, len);
+    if (valid == len)
+        return stet_value_make_string(bytes, len, NULL);
+    char *mended = stet_alloc(len * 3), *to = mended;
+    for (const char *from = bytes;; valid = stet_utf8_valid_prefix(from, len)) {
+        memcpy(to, from, valid);
+        to += valid;
+        from += valid;
+        len -= valid;
+        if (!len)
+            break;
+        to += stet_utf8_encode(0xFFFD, to);
+        from++;
+        len--;
+    }
+    stet_value v = stet_value_make_string(mended, (size_t)(to - mended), NULL);
+    stet_free(mended);
+    return v;
+}
+
 stet_value stet_value_string_n(const char *utf8, size_t len) {
-    assert(stet_utf8_valid(utf8, len));
-    return stet_value_make_string(utf8, len, NULL);
+    return utf8 ? replacing_string(utf8, len) : len ? stet_value_null() : stet_value_short("", 0);
 }
 
 stet_value stet_value_string(const char *utf8) {
-    return stet_value_string_n(utf8, strlen(utf8));
+    return utf8 ? replacing_string(utf8, strlen(utf8)) : stet_value_null();
 }
 
 stet_status stet_value_string_checked(const char *bytes, size_t len, stet_value *out, stet_error *err) {
-    size_t valid = stet_utf8_valid_prefix(bytes, len);
+    if (!out || (!bytes && len))
+        return stet_fail_null(err);
+    size_t valid = len ? stet_utf8_valid_prefix(bytes, len) : 0;
     if (valid != len)
         return stet_fail(err, STET_INVALID, "not UTF-8: byte 0x%02x at offset %zu", (unsigned char)bytes[valid], valid);
-    *out = stet_value_make_string(bytes, len, NULL);
+    *out = stet_value_make_string(len ? bytes : "", len, NULL);
     return STET_OK;
 }
 
-/* Messages are made this way, and may quote what came from outside: bytes that are not UTF-8 become U+FFFD rather than
- * a failed assertion. */
 stet_value stet_value_stringf(const char *format, ...) {
+    if (!format)
+        return stet_value_null();
     char *text;
     va_list args;
     va_start(args, format);
@@ -183,27 +207,7 @@ stet_value stet_value_stringf(const char *format, ...) {
     va_end(args);
     if (len < 0)
         abort(); /* no memory */
-    size_t left = (size_t)len, valid = stet_utf8_valid_prefix(text, left);
-    stet_value v;
-    if (valid == left) {
-        v = stet_value_make_string(text, left, NULL);
-    } else {
-        char *mended = stet_alloc(left * 3), *to = mended;
-        for (const char *from = text;;) {
-            memcpy(to, from, valid);
-            to += valid;
-            from += valid;
-            left -= valid;
-            if (!left)
-                break;
-            to += stet_utf8_encode(0xFFFD, to);
-            from++;
-            left--;
-            valid = stet_utf8_valid_prefix(from, left);
-        }
-        v = stet_value_make_string(mended, (size_t)(to - mended), NULL);
-        free(mended);
-    }
+    stet_value v = replacing_string(text, (size_t)len);
     free(text);
     return v;
 }
@@ -260,7 +264,7 @@ static void sort_few(stet_member *members, size_t n) {
     }
 }
 
-/* Are the keys strictly ascending? If not, `*at` is the first that is not above the one before it. */
+/* Are the keys strictly ascending? If not, `*at` is the first key that is not greater than its predecessor. */
 static bool ascending(const stet_member *members, size_t n, size_t *at) {
     for (size_t i = 1; i < n; i++)
         if (stet_value_compare_strings(&members[i - 1].key, &members[i].key) >= 0) {
@@ -312,7 +316,7 @@ double stet_value_as_double(stet_value v) {
 
 const char *stet_value_as_string(const stet_value *v, size_t *len) {
     size_t n = 0;
-    enum stet_tag tag = stet_value_tag(*v);
+    enum stet_tag tag = v ? stet_value_tag(*v) : STET_TAG_NULL;
     const char *bytes = tag == STET_TAG_SHORT || tag == STET_TAG_LONG ? string_bytes(v, &n) : NULL;
     if (len)
         *len = n;
@@ -375,7 +379,7 @@ const char *stet_value_key_at(stet_value object, size_t index, size_t *len) {
     return key;
 }
 
-/* The place of a key among the members, or where it belongs. */
+/* Finds the index of a key among the members, or the index where it would be inserted. */
 static bool search(const stet_table *table, const char *key, size_t key_len, size_t *place) {
     size_t low = 0, high = table ? table->head.len : 0;
     stet_value probe = stet_value_null();
@@ -407,7 +411,7 @@ static bool search(const stet_table *table, const char *key, size_t key_len, siz
 }
 
 bool stet_value_find(stet_value object, const char *key, size_t key_len, stet_value *out) {
-    if (stet_value_tag(object) != STET_TAG_OBJECT)
+    if (stet_value_tag(object) != STET_TAG_OBJECT || (!key && key_len))
         return false;
     stet_table *table = stet_value_block(object);
     size_t place;
@@ -420,14 +424,15 @@ bool stet_value_find(stet_value object, const char *key, size_t key_len, stet_va
 
 stet_value stet_value_get(stet_value object, const char *key) {
     stet_value v = stet_value_null();
-    stet_value_find(object, key, strlen(key), &v);
+    if (key)
+        stet_value_find(object, key, strlen(key), &v);
     return v;
 }
 
 const char *stet_value_get_string(stet_value object, const char *key, size_t *len) {
     size_t place;
     bool found =
-        stet_value_tag(object) == STET_TAG_OBJECT && search(stet_value_block(object), key, strlen(key), &place);
+        key && stet_value_tag(object) == STET_TAG_OBJECT && search(stet_value_block(object), key, strlen(key), &place);
     return string_in(found ? element(object, place) : NULL, len);
 }
 
@@ -435,21 +440,21 @@ static bool unshared(stet_block *b) {
     return atomic_load_explicit(&b->refs, memory_order_acquire) == 1;
 }
 
-/* Room to grow: half as much again costs amortised O(1) and wastes a third at most. One or two are exact: most small
- * objects (envelopes, links) stay that small, and are many. */
+/* Capacity after growth: half as much again costs amortised O(1) and wastes at most a third. One or two elements get
+ * exact room: most small objects (envelopes, links) stay that small, and there are many of them. */
 static size_t grown(size_t need) {
     return need <= 2 ? need : need < 4 ? 4 : need + need / 2;
 }
 
-/* An array or object whose elements were moved elsewhere. */
+/* Frees an array or object whose elements were moved elsewhere. */
 static void free_block(stet_block *b, size_t size) {
     stet_pool_bin bin = {0};
     dispose(b, b->home, sizeof *b + b->len * size, &bin);
     stet_pool_flush(&bin);
 }
 
-/* Makes `*v` a container of its own that has room for `extra` more. Its elements are `size` bytes each, of one or two
- * values. */
+/* Makes `*v` the only holder of its container, with room for `extra` more elements. An element has `size` bytes: one
+ * value, or the two of a member. */
 static stet_block *own(stet_value *v, size_t extra, size_t size) {
     stet_block *b = stet_value_block(*v);
     size_t len = b ? b->len : 0, need = len + extra;
@@ -493,7 +498,7 @@ static stet_table *own_table(stet_value *object, size_t extra) {
     return (stet_table *)own(object, extra, sizeof(stet_member));
 }
 
-/* The last element went: an empty container has no block (V3). */
+/* An empty container has no block (V3): frees the block after its last element was removed. */
 static void drop_if_empty(stet_value *v) {
     stet_block *b = stet_value_block(*v);
     if (b->len)
@@ -502,63 +507,89 @@ static void drop_if_empty(stet_value *v) {
     v->bits[0] = 0;
 }
 
-void stet_value_push(stet_value *array, stet_value item) {
-    stet_list *list = own_list(array, 1);
-    list->at[list->head.len++] = item;
+static bool is_array(const stet_value *v) {
+    return v && stet_value_tag(*v) == STET_TAG_ARRAY;
 }
 
-void stet_value_put_at(stet_value *array, size_t index, stet_value item) {
-    assert(index < stet_value_count(*array));
+static bool is_object(const stet_value *v) {
+    return v && stet_value_tag(*v) == STET_TAG_OBJECT;
+}
+
+/* A changer consumes its item even if it can't change anything. */
+static bool refuse(stet_value item) {
+    stet_value_release(item);
+    return false;
+}
+
+bool stet_value_push(stet_value *array, stet_value item) {
+    if (!is_array(array))
+        return refuse(item);
+    stet_list *list = own_list(array, 1);
+    list->at[list->head.len++] = item;
+    return true;
+}
+
+bool stet_value_put_at(stet_value *array, size_t index, stet_value item) {
+    if (!is_array(array) || index >= stet_value_count(*array))
+        return refuse(item);
     stet_list *list = own_list(array, 0);
     stet_value old = list->at[index];
     list->at[index] = item;
     stet_value_release(old);
+    return true;
 }
 
-void stet_value_insert_at(stet_value *array, size_t index, stet_value item) {
-    assert(index <= stet_value_count(*array));
+bool stet_value_insert_at(stet_value *array, size_t index, stet_value item) {
+    if (!is_array(array) || index > stet_value_count(*array))
+        return refuse(item);
     stet_list *list = own_list(array, 1);
     memmove(list->at + index + 1, list->at + index, (list->head.len - index) * sizeof *list->at);
     list->at[index] = item;
     list->head.len++;
+    return true;
 }
 
-void stet_value_remove_at(stet_value *array, size_t index) {
-    assert(index < stet_value_count(*array));
+bool stet_value_remove_at(stet_value *array, size_t index) {
+    if (!is_array(array) || index >= stet_value_count(*array))
+        return false;
     stet_list *list = own_list(array, 0);
     stet_value old = list->at[index];
     list->head.len--;
     memmove(list->at + index, list->at + index + 1, (list->head.len - index) * sizeof *list->at);
     drop_if_empty(array);
     stet_value_release(old);
+    return true;
 }
 
-void stet_value_put_n(stet_value *object, const char *key, size_t key_len, stet_value item) {
-    assert(stet_value_tag(*object) == STET_TAG_OBJECT);
+bool stet_value_put_n(stet_value *object, const char *key, size_t key_len, stet_value item) {
+    if (!is_object(object) || (!key && key_len))
+        return refuse(item);
     size_t place;
     if (search(stet_value_block(*object), key, key_len, &place)) {
         stet_table *table = own_table(object, 0);
         stet_value old = table->at[place].value;
         table->at[place].value = item;
         stet_value_release(old);
-        return;
+        return true;
     }
-    stet_value name =
-        stet_value_string_n(key, key_len); /* before anything moves: `key` may be one of the object's own */
+    if (!stet_utf8_valid(key, key_len))
+        return refuse(item);
+    /* Made before anything moves: `key` may be one of the object's own. */
+    stet_value name = stet_value_make_string(key, key_len, NULL);
     stet_table *table = own_table(object, 1);
     memmove(table->at + place + 1, table->at + place, (table->head.len - place) * sizeof *table->at);
     table->at[place] = (stet_member){name, item};
     table->head.len++;
+    return true;
 }
 
-void stet_value_put(stet_value *object, const char *key, stet_value item) {
-    stet_value_put_n(object, key, strlen(key), item);
+bool stet_value_put(stet_value *object, const char *key, stet_value item) {
+    return key ? stet_value_put_n(object, key, strlen(key), item) : refuse(item);
 }
 
 bool stet_value_remove(stet_value *object, const char *key, size_t key_len) {
-    assert(stet_value_tag(*object) == STET_TAG_OBJECT);
     size_t place;
-    if (!search(stet_value_block(*object), key, key_len, &place))
+    if (!is_object(object) || (!key && key_len) || !search(stet_value_block(*object), key, key_len, &place))
         return false;
     stet_table *table = own_table(object, 0);
     stet_member old = table->at[place];
@@ -623,7 +654,7 @@ struct pair {
     size_t next;
 };
 
-/* `equality`: only zero or not matters, so that a different count decides at once. */
+/* `equality`: only whether the result is zero matters, so that a different count decides at once. */
 static int walk(stet_value a, stet_value b, bool equality) {
     STET_VEC(struct pair) stack = {0};
     int order = 0;
@@ -637,7 +668,7 @@ static int walk(stet_value a, stet_value b, bool equality) {
                     *stet_vec_add(&stack) = (struct pair){a, b, 0};
             }
         }
-        for (;;) { /* on to the next pair of elements */
+        for (;;) { /* go to the next pair of elements */
             if (order || !stack.len)
                 goto out;
             struct pair *top = &stack.at[stack.len - 1];

@@ -14,7 +14,7 @@ void *stet_vec_grow(void *at, size_t *cap, size_t want, size_t size) {
     if (room < want)
         room = want;
     if (room > max)
-        room = SIZE_MAX / size; /* no machine has it: ends in stet_realloc's way */
+        room = SIZE_MAX / size; /* no machine has that much: stet_realloc ends the process */
     at = stet_realloc(at, room * size);
     *cap = room;
     return at;

@@ -185,7 +185,7 @@ static stet_status json_value(const parser *p, const char *label, const char *te
     return status;
 }
 
-/* A word to a value of the parameter's type. */
+/* Converts a word to a value of the parameter's type. */
 static stet_status word_value(parser *p, const stet_param *param, const char *text, stet_value *out) {
     char label[STET_PARAM_NAME_MAX + 4];
     stet_param_spell(param, STET_SPELL_FLAGS, label);
@@ -297,7 +297,7 @@ static void choose(parser *p, const stet_op *op) {
     p->out->noun[0] = 0;
 }
 
-/* The noun is an operation, too, and the flag belongs to that operation. */
+/* The noun is an operation as well, and the flag belongs to that operation. */
 static void choose_noun_itself(parser *p) {
     const stet_op *op = p->out->noun[0] ? stet_op_find(p->out->noun) : NULL;
     if (op)
@@ -309,7 +309,7 @@ static bool is_flag(const char *word) {
            !(word[1] == '.' && word[2] >= '0' && word[2] <= '9');
 }
 
-/* The value of a flag: after "=", or the next word. */
+/* The value of a flag: the text after "=", or the next word. */
 static stet_status flag_text(parser *p, const char *label, const char *attached, const char **out) {
     if (attached) {
         *out = attached;
@@ -426,7 +426,7 @@ static stet_status long_flag(parser *p, const char *word) {
     return unknown_flag(p, word, name);
 }
 
-/* -n 3, -n3, -n=3, and booleans together: -qn3. */
+/* -n 3, -n3, -n=3, and booleans in one word: -qn3. */
 static stet_status short_flags(parser *p, const char *word) {
     for (const char *c = word + 1; *c; c++) {
         char label[3] = {'-', *c, 0};
@@ -452,7 +452,7 @@ static stet_status short_flags(parser *p, const char *word) {
     return STET_OK;
 }
 
-/* A word that is not a flag: a part of the operation's name, or an argument. */
+/* A word that is not a flag: part of the operation's name, or an argument. */
 static stet_status plain_word(parser *p, const char *word) {
     stet_cli_words *w = p->out;
     if (w->op) {
@@ -482,7 +482,7 @@ static stet_status plain_word(parser *p, const char *word) {
         choose(p, op);
         return STET_OK;
     }
-    op = stet_op_find(w->noun); /* a word that stands alone and is a noun as well */
+    op = stet_op_find(w->noun); /* a word that is both an operation and a noun */
     if (!op || !has_positional(op))
         return unknown_verb(p, w->noun, word);
     choose(p, op);
@@ -550,8 +550,8 @@ stet_status stet_cli_parse_for(const stet_op *op, int count, char *const *words,
     parser p = {.out = out, .err = err, .count = count, .words = words};
     out->given = stet_value_object();
     out->op = op;
-    /* --json first, so that a mistake before it is shown as asked for. It can't be a flag's value: those begin with a
-     * dash only after "=". */
+    /* Look for --json first, so that a mistake before it is reported in JSON too. It can't be the value of a flag,
+     * because such a value begins with a dash only after "=". */
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
         out->json = out->json || strcmp(words[i], "--json") == 0;
     for (int i = 0; i < count; i++)

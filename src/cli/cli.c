@@ -26,9 +26,9 @@ typedef struct cli {
     stet_out out;
     stet_project *project;
     char *cwd;
-    bool progress_terminal; /* standard error is one: progress is a line that changes */
+    bool progress_terminal; /* standard error is a terminal: progress is one line that changes */
     bool progress_shown;
-    int64_t progress_next; /* when it may be shown again, monotonic */
+    int64_t progress_next; /* the earliest time of the next display, monotonic */
 } cli;
 
 static volatile sig_atomic_t stop_asked;
@@ -155,8 +155,8 @@ static bool cancelled(stet_op_ctx *ctx) {
     return stop_asked != 0;
 }
 
-/* Ten times a second as one changing line on a terminal; elsewhere a line every ten seconds, so that a log shows life.
- * What is over in a moment shows nothing. */
+/* On a terminal, progress is one line that changes ten times a second; elsewhere, a line every ten seconds, so that a
+ * log shows that the program is alive. Nothing is shown for a short operation. */
 static void progress(stet_op_ctx *ctx, int64_t done, int64_t total, const char *note) {
     cli *c = ctx->surface;
     int64_t now = stet_clock_monotonic_us();
@@ -176,7 +176,7 @@ static void progress(stet_op_ctx *ctx, int64_t done, int64_t total, const char *
         stet_buf_str(&text, "  ");
         stet_text_plain(&r, note, strnlen(note, 400));
     }
-    if (c->progress_terminal) { /* cut to one line: a wrapped line could not be erased */
+    if (c->progress_terminal) { /* cut to one line, because a wrapped line can't be erased */
         size_t fits = stet_text_fitting(stet_buf_cstr(&text), text.len, columns_of(STDERR_FILENO) - 1);
         fprintf(stderr, "\r\033[K%.*s", (int)fits, stet_buf_cstr(&text));
     } else
@@ -203,7 +203,7 @@ static void warn(stet_op_ctx *ctx, const char *format, ...) {
     stet_buf_release(&text);
 }
 
-/* A JSON parameter that was given as "-". */
+/* Reads a JSON parameter that was given as "-" from standard input. */
 static stet_status read_stdin(cli *c, stet_error *err) {
     const stet_param *param = c->words.stdin_param;
     char key[STET_PARAM_NAME_MAX], label[STET_PARAM_NAME_MAX + 4];

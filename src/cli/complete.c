@@ -12,7 +12,7 @@
 #define SHOWN(p)      (!((p)->flags & STET_PARAM_HIDDEN))
 #define POSITIONAL(p) (!!((p)->flags & STET_PARAM_POSITIONAL))
 
-/* Single quotes for bash and zsh; fish wants \' inside them. */
+/* Writes text in single quotes. Inside them, fish needs \' for a quote; bash and zsh have to leave the quotes. */
 static void quoted(stet_buf *out, const char *text, const char *quote) {
     stet_buf_char(out, '\'');
     for (; *text; text++) {
@@ -26,7 +26,7 @@ static void quoted(stet_buf *out, const char *text, const char *quote) {
 #define SH_QUOTE   "'\\''"
 #define FISH_QUOTE "\\'"
 
-/* Calls `each` for every first word: nouns and words that stand alone. */
+/* Calls `each` for every first word: nouns, and operations of one word. */
 typedef void each_first(stet_buf *out, const char *word, const char *summary, bool noun);
 static void firsts(stet_buf *out, each_first *each) {
     char last[64] = "";
@@ -156,7 +156,7 @@ static void bash_noun(stet_buf *out, const char *word, const char *summary, bool
     stet_buf_str(out, "' ;;\n");
 }
 
-/* How bash and zsh find the command; arrays begin at 0 in one and at 1 in the other. */
+/* Writes the code that finds the command in bash and zsh; arrays begin at 0 in bash and at 1 in zsh. */
 static void find_command(stet_buf *out, const char *array, const char *from, const char *to) {
     stet_buf_printf(out,
                     "    for ((i = %s; i < %s; i++)); do\n"
@@ -214,7 +214,7 @@ void stet_help_bash(stet_buf *out) {
     stet_buf_str(out, "    esac\n}\ncomplete -F _stet stet\n");
 }
 
-/* 'name:summary' for _describe, in which a colon of the name would be escaped (there is none). */
+/* Writes 'name:summary' for _describe. A colon in a name would need an escape, but no name has one. */
 static void zsh_item(stet_buf *out, const char *name, const char *summary) {
     stet_buf both = STET_BUF(8192);
     stet_buf_printf(&both, "%s:%s", name, summary);
@@ -317,7 +317,8 @@ void stet_help_zsh(stet_buf *out) {
     stet_buf_str(out, "        esac ;;\n");
     for (size_t i = 0; i < stet_op_count(); i++)
         zsh_op(out, stet_op_at(i));
-    /* Sourced, it registers itself; autoloaded from $fpath, it is the body of the function. */
+    /* If it is sourced, the script registers the function; if it is autoloaded from $fpath, it is the body of the
+     * function. */
     stet_buf_str(out, "    esac\n}\n"
                       "if [[ $funcstack[1] == _stet ]]; then _stet \"$@\"; else compdef _stet stet; fi\n");
 }

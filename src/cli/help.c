@@ -48,7 +48,7 @@ static void heading(stet_render *r, const char *text) {
     stet_buf_char(r->out, '\n');
 }
 
-/* "  name     summary", the summary wrapped in its column. */
+/* Writes "  name     summary", with the summary wrapped in its column. */
 static void item(stet_render *r, const char *name, const char *summary, size_t column) {
     size_t wide = stet_utf8_width(name, strlen(name)) + 2;
     stet_buf_printf(r->out, "  %s", name);

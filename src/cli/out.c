@@ -13,7 +13,8 @@ void stet_out_guard(void) {
     for (int fd = 0; fd < 3; fd++) {
         if (fcntl(fd, F_GETFD) != -1 || errno != EBADF)
             continue;
-        /* The lowest free number is this one. Standard output gets a descriptor that can't be written. */
+        /* open() returns the lowest free number, which is `fd`. A closed standard output gets a descriptor that can't be
+         * written to. */
         int got = open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY);
         if (got > fd)
             close(got);

@@ -6,7 +6,7 @@
 
 #define SHOWN(p) (!((p)->flags & STET_PARAM_HIDDEN))
 
-/* In a table cell a bar ends the cell, and < begins a tag. */
+/* Escapes text in a cell of a table: a bar would end the cell, and < would begin a tag. */
 static void cell(stet_buf *out, const char *text) {
     for (; *text; text++) {
         if (*text == '|')
@@ -149,7 +149,7 @@ void stet_help_reference(stet_buf *out) {
     }
 }
 
-/* Text of roff: a dash is \- so that it can be copied, and a line never begins with a control character. */
+/* Writes roff text: a dash becomes \- so that it can be copied, and no line begins with a control character. */
 static void roff(stet_buf *out, const char *text) {
     bool start = true;
     for (; *text; text++) {

@@ -67,16 +67,17 @@ stet_status db_fail_rc(sqlite3 *handle, int rc, const char *path, const char *wh
     if ((rc & 0xff) == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM)
         out_of_memory();
     stet_status status = status_of_rc(rc);
-    /* SQLite's own sentence, if the handle's last failure is this one; else the one of the code. And the errno, where
-     * the operating system gave one. */
-    const char *said = handle && sqlite3_extended_errcode(handle) == rc ? sqlite3_errmsg(handle) : sqlite3_errstr(rc);
+    /* The message of SQLite if the last failure of the handle is this one, otherwise the message of the code. With the
+     * errno, if the operating system reported one. */
+    const char *message =
+        handle && sqlite3_extended_errcode(handle) == rc ? sqlite3_errmsg(handle) : sqlite3_errstr(rc);
     int error_number = handle && status == STET_IO ? sqlite3_system_errno(handle) : 0;
     if (error_number)
-        stet_fail(err, status, "%s: %s: %s (%s)", path, what, said, strerror(error_number));
+        stet_fail(err, status, "%s: %s: %s (%s)", path, what, message, strerror(error_number));
     else if (status == STET_INTERNAL)
-        stet_fail(err, status, "%s: %.300s: %s (SQLite %d)", path, what, said, rc);
+        stet_fail(err, status, "%s: %.300s: %s (SQLite %d)", path, what, message, rc);
     else
-        stet_fail(err, status, "%s: %.100s: %s", path, what, said);
+        stet_fail(err, status, "%s: %.100s: %s", path, what, message);
     if (err)
         hint_of_rc(rc, path, err);
     return status;
@@ -98,7 +99,7 @@ void stet_db_hint(stet_db *db, const char *hint) {
         stet_hint(&db->failed, "%s", hint);
 }
 
-/* A copy of the sticky failure for the caller; the failure stays. */
+/* Copies the sticky failure to the caller; the failure stays. */
 static stet_status report(const stet_db *db, stet_error *err) {
     stet_error_copy(err, &db->failed);
     return db->failed.status;
@@ -134,7 +135,8 @@ int db_exec_raw(stet_db *db, const char *sql) {
     return sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
 }
 
-/* BEGIN, COMMIT and the like, whatever sticks: prepared once, as a small transaction costs less than parsing these. */
+/* Runs BEGIN, COMMIT and the like even if a failure sticks. They are prepared once, because parsing them costs more
+ * than a small transaction. */
 static int control(stet_db *db, const char *sql) {
     stet_stmt *s;
     int rc = db_prepare(db, sql, &s);
@@ -174,8 +176,6 @@ int64_t stet_db_int(stet_db *db, const char *sql, int64_t otherwise) {
     return result;
 }
 
-/* Transactions */
-
 stet_status db_lock_writer(stet_db *db, stet_error *err) {
     int64_t started = stet_clock_monotonic_us();
     if (!db->writer) {
@@ -186,7 +186,7 @@ stet_status db_lock_writer(stet_db *db, stet_error *err) {
             return status == STET_NOT_FOUND ? STET_IO : status;
     }
     stet_status status = stet_lock_take(db->writer, STET_LOCK_EXCLUSIVE, db->busy_ms, err);
-    if (status == STET_OK) /* one patience for the queue and for SQLite's own lock together */
+    if (status == STET_OK) /* one time limit for the queue and for SQLite's own lock together */
         db->busy_deadline = started + (int64_t)db->busy_ms * 1000;
     return status;
 }
@@ -205,7 +205,7 @@ stet_status stet_db_begin_read(stet_db *db, stet_error *err) {
     if (rc != SQLITE_OK)
         return db_fail_rc(db->handle, rc, db->path, "cannot begin to read", err);
     db->state = DB_READ;
-    /* BEGIN alone takes no snapshot, the first read does: take it now. */
+    /* BEGIN alone does not take a snapshot, only the first read does: read now. */
     stet_run(stet_db_stmt(db, "SELECT 1 FROM sqlite_schema LIMIT 1"));
     if (db->failed.status == STET_OK)
         return STET_OK;
@@ -234,12 +234,12 @@ stet_status stet_db_begin_write(stet_db *db, stet_error *err) {
     return STET_OK;
 }
 
-/* Ends the transaction in SQLite, whatever it takes. SQLite may have rolled it back by itself. */
+/* Ends the transaction in SQLite in any case. SQLite may already have rolled it back by itself. */
 static void roll_back(stet_db *db) {
     db_reset_active(db);
     if (!sqlite3_get_autocommit(db->handle)) {
         int rc = control(db, "ROLLBACK");
-        /* A rollback that meets an I/O error leaves the transaction ended none the less. */
+        /* Even if a rollback meets an I/O error, the transaction has ended. */
         assert(rc == SQLITE_OK || sqlite3_get_autocommit(db->handle));
         (void)rc;
     }
@@ -322,8 +322,8 @@ void stet_db_savepoint_undo(stet_db *db) {
     if (db->savepoints[i].failed_before)
         return;
     db_reset_active(db);
-    /* SQLite ends the whole transaction on some failures (a full disk): then nothing less can be undone, and the
-     * failure stays for the commit to report. */
+    /* SQLite ends the whole transaction on some failures (a full disk). Then nothing smaller can be undone, and the
+     * failure stays until the commit reports it. */
     if (!db->savepoints[i].made || sqlite3_get_autocommit(db->handle))
         return;
     int rc = control(db, "ROLLBACK TO s");
@@ -334,8 +334,6 @@ void stet_db_savepoint_undo(stet_db *db) {
         db_fail_sqlite(db, rc, "cannot undo to a savepoint");
 }
 
-/* Maintenance */
-
 int64_t stet_db_data_version(stet_db *db) {
     stet_stmt *s = stet_db_stmt(db, "PRAGMA data_version");
     int64_t version = stet_step(s) ? stet_column_int(s, 0) : -1;
@@ -343,7 +341,7 @@ int64_t stet_db_data_version(stet_db *db) {
     return version;
 }
 
-/* Lines of a check into `problems`. A database too damaged to be checked is a problem, not a failure. */
+/* Collects the lines of a check in `problems`. A database too damaged to be checked is a problem, not a failure. */
 static stet_status collect(stet_db *db, const char *sql, bool foreign_keys, int *count, stet_buf *problems,
                            stet_error *err) {
     enum { PROBLEMS_MAX = 100 };
@@ -383,7 +381,7 @@ stet_status stet_db_check(stet_db *db, stet_buf *problems, stet_error *err) {
     return status;
 }
 
-/* For work on the file as a whole: outside of any transaction, alone among writers. */
+/* For work on the whole file: outside any transaction, with the writer lock held. */
 static stet_status begin_upkeep(stet_db *db, stet_error *err) {
     assert(db->state == DB_NONE);
     if (db->read_only)
@@ -396,7 +394,7 @@ stet_status stet_db_checkpoint(stet_db *db, stet_error *err) {
     stet_status status = begin_upkeep(db, err);
     if (status != STET_OK)
         return status;
-    /* Readers are not waited for: what they still need stays in the WAL. */
+    /* Do not wait for readers: what they still need stays in the WAL. */
     db->busy_deadline = 1;
     int rc = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     if ((rc & 0xff) == SQLITE_BUSY)

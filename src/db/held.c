@@ -27,9 +27,9 @@ struct db_file {
     dev_t device;
     ino_t inode;
     char *index;                /* path of the file beside it on which SQLite holds locks as well; NULL: not known */
-    size_t connections, copies; /* both 0: nobody needs this */
-    int descriptor;             /* -1: none yet */
-    STET_VEC(int) kept;         /* that others have done with, of the file or its index */
+    size_t connections, copies; /* both 0: the entry can be removed */
+    int descriptor;             /* for copying; -1: none yet */
+    STET_VEC(int) kept;         /* descriptors of the file or its index that other code is done with */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -62,7 +62,7 @@ static void forget_unused(db_file *f) {
         stet_vec_release(&files);
 }
 
-/* The database with a connection whose file, or whose index, this is; NULL: none. With the lock. */
+/* The database, with a connection, to which this file or index belongs; NULL: none. The caller holds the lock. */
 static db_file *connected(const struct stat *st) {
     for (size_t i = 0; i < files.len; i++) {
         struct stat index;
@@ -85,7 +85,7 @@ bool stet_db_is_open(const struct stat *st) {
     return open;
 }
 
-/* For stet_sys_close. */
+/* The hook of stet_sys_close: keeps a descriptor open if closing it would drop locks. */
 static bool keeps(int fd) {
     struct stat st;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
@@ -122,7 +122,7 @@ void db_file_disconnected(db_file *f) {
     pthread_mutex_unlock(&lock);
 }
 
-/* The file that `path` names, open. */
+/* Opens the file that `path` names, for copying. */
 static stet_status begin_copy(const char *path, db_file **out, stet_error *err) {
     struct stat st;
     db_file *f = NULL;

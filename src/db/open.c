@@ -28,12 +28,12 @@ enum {
     CACHE_KIB = 8 * 1024,
 };
 
-/* Last resort: within stet writers queue before SQLite's lock, but another program (a SQLite shell) does not. */
+/* Last resort: writers of stet queue before SQLite's lock, but other programs (a SQLite shell) do not. */
 static int on_busy(void *ctx, int count) {
     stet_db *db = ctx;
     int64_t now = stet_clock_monotonic_us();
     if (db->busy_deadline <= 0 && count == 0)
-        db->busy_deadline = -(now + (int64_t)db->busy_ms * 1000); /* negative: of this one wait only */
+        db->busy_deadline = -(now + (int64_t)db->busy_ms * 1000); /* negative: the deadline of this wait only */
     int64_t deadline = db->busy_deadline < 0 ? -db->busy_deadline : db->busy_deadline;
     if (now >= deadline)
         return 0;
@@ -69,12 +69,12 @@ static stet_status refuse_network(const char *path, stet_error *err) {
 
 typedef struct found {
     bool exists, empty;
-    bool writable; /* file (or, if it does not exist, its directory) */
+    bool writable; /* the file or, if it does not exist, its directory */
     bool dir_writable;
 } found;
 
-/* What is there, before SQLite touches anything. */
-static stet_status look(const char *path, const stet_db_opts *opts, found *f, stet_error *err) {
+/* Inspects the file before SQLite touches anything. */
+static stet_status inspect(const char *path, const stet_db_opts *opts, found *f, stet_error *err) {
     struct stat st, wal;
     char *dir = stet_file_dirname(path);
     stet_status status = STET_OK;
@@ -99,8 +99,8 @@ static stet_status look(const char *path, const stet_db_opts *opts, found *f, st
         stet_hint(err, "make %s writable", f->dir_writable ? path : dir);
     }
     if (status == STET_OK && f->empty) {
-        /* SQLite would take it for a new database and drop the log. A database gets its first page before it has a
-         * WAL, so this one was cut; unless another process has just made it, between our two looks. */
+        /* SQLite would take it for a new database and delete the log. A database gets its first page before it has a
+         * WAL, so this one was cut, unless another process has made it between the two checks. */
         char *name = stet_asprintf("%s-wal", path);
         if (stat(name, &wal) == 0 && wal.st_size > 0 && stet_sys_stat(path, &st) == 0 && st.st_size == 0) {
             status = stet_fail(err, STET_CORRUPT, "%s: was cut to 0 bytes, but its log %s is there", path, name);
@@ -139,7 +139,7 @@ static stet_status connect(stet_db *db, const found *f, bool volatile_sync, stet
     if (db->read_only && !f->dir_writable && mounted_read_only(db->path)) {
         flags |= SQLITE_OPEN_URI;
         name = immutable_uri(db->path);
-    } else { /* "./" so that no name has a meaning of its own to SQLite (":memory:") */
+    } else { /* "./" ensures that no name has a special meaning to SQLite (":memory:") */
         name = stet_asprintf("%s%s", db->path[0] == '/' ? "" : "./", db->path);
     }
     int rc = sqlite3_open_v2(name, &db->handle, flags, db_vfs_name());
@@ -161,13 +161,13 @@ static stet_status connect(stet_db *db, const found *f, bool volatile_sync, stet
     char *sql = stet_asprintf("PRAGMA cell_size_check=on; PRAGMA mmap_size=0; PRAGMA journal_size_limit=%d;"
                               "PRAGMA cache_size=-%d; PRAGMA synchronous=%s",
                               WAL_FILE_MAX, CACHE_KIB, volatile_sync ? "normal" : "full");
-    rc = db_exec_raw(db, sql); /* the last two read the schema: here a file that is no database shows */
+    rc = db_exec_raw(db, sql); /* the last two read the schema, which fails if the file is not a database */
     stet_free(sql);
     if (rc == SQLITE_OK)
         return STET_OK;
     stet_status status = db_fail_rc(db->handle, rc, db->path, "cannot open the database", err);
     if (status == STET_IO && db->read_only && !f->dir_writable && err) {
-        /* what is said of a lack of permission in general would help less */
+        /* The general hint about permissions would help less. */
         stet_hint_instead(err,
                           "its directory is read-only, and SQLite needs to create files beside a database in WAL mode: "
                           "copy it elsewhere, or open it as a user who may write there");
@@ -181,12 +181,12 @@ typedef struct identity {
     bool foreign; /* it has triggers, views or virtual tables, which stet never makes */
 } identity;
 
-/* One statement of two pragmas costs more than two: the table-valued forms are virtual tables. */
+/* Two statements: one that selects both pragmas costs more, because their table-valued forms are virtual tables. */
 static identity identify(stet_db *db) {
     identity id = {0};
-    /* Outside a transaction somebody may make the database between two of these statements: then it is not blank and
-     * seemed to be of no kind, and is looked at once more. */
-    for (int look = 0; look < 2; look++) {
+    /* Outside a transaction, another process may create the database between two of these statements. It then seems to
+     * have no kind although it is not empty, and is checked once more. */
+    for (int inspect = 0; inspect < 2; inspect++) {
         id.kind = stet_db_int(db, "PRAGMA application_id", 0);
         id.version = stet_db_int(db, "PRAGMA user_version", 0);
         id.blank = id.kind == 0 && id.version == 0 && stet_db_int(db, "SELECT count(*) FROM sqlite_schema", 0) == 0;
@@ -248,14 +248,14 @@ static void apply_migrations(stet_db *db, int64_t from, const stet_db_opts *opts
     stet_free(sql);
 }
 
-/* Makes the schema, or brings it up to date. Of several processes that come at once one does it and the others find it
- * done: all is looked at again under the lock. */
+/* Creates the schema or brings it up to date. If several processes come at the same time, one of them does it: the
+ * others check everything again under the lock. */
 static stet_status migrate(stet_db *db, const stet_db_opts *opts, stet_error *err) {
     stet_status status = db_lock_writer(db, err);
     if (status != STET_OK)
         return status;
-    /* Outside a transaction, and before the first table: this is kept in the file. A database whose maker died before
-     * this is blank, so it comes by here again. */
+    /* Outside a transaction and before the first table, because the setting is stored in the file. If the process that
+     * made the database died before this point, the database is empty and gets here again. */
     identity id = identify(db);
     if (id.blank && db->failed.status == STET_OK)
         stet_db_exec(db, "PRAGMA journal_mode=wal");
@@ -282,7 +282,7 @@ static stet_status open_all(stet_db *db, const stet_db_opts *opts, stet_error *e
     found f;
     stet_status status = refuse_network(db->path, err);
     if (status == STET_OK)
-        status = look(db->path, opts, &f, err);
+        status = inspect(db->path, opts, &f, err);
     if (status == STET_OK)
         status = connect(db, &f, opts->volatile_sync, err);
     if (status != STET_OK)

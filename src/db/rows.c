@@ -23,7 +23,7 @@ typedef struct rows_cursor {
     bool end;
 } rows_cursor;
 
-/* Aborts when there is no memory, as everything here does: SQLite need not be told. */
+/* Running out of memory aborts, as everywhere here, so that SQLite is never told about it. */
 static int rows_connect(sqlite3 *handle, void *db, int argc, const char *const *argv, sqlite3_vtab **out, char **err) {
     (void)argc, (void)argv, (void)err;
     static_assert(STET_ROW_FIELDS == 12, "the columns below");
@@ -101,7 +101,8 @@ static int rows_number(sqlite3_vtab_cursor *c, sqlite3_int64 *out) {
     return SQLITE_OK;
 }
 
-static const sqlite3_module rows_module = {.xConnect = rows_connect, /* no xCreate: it exists by its name alone */
+/* no xCreate: the table exists without being created */
+static const sqlite3_module rows_module = {.xConnect = rows_connect,
                                            .xBestIndex = rows_plan,
                                            .xDisconnect = rows_disconnect,
                                            .xOpen = rows_open,

@@ -6,7 +6,7 @@
 #include "db/internal.h"
 #include "os/sys.h"
 
-enum { STATEMENTS_MAX = 4096 }; /* texts are literals, so more means that somebody builds them */
+enum { STATEMENTS_MAX = 4096 }; /* texts are literals; if there are more, some code builds them */
 
 static void set_row(stet_stmt *s, bool row) {
     if (row == s->row)
@@ -25,7 +25,7 @@ static void set_row(stet_stmt *s, bool row) {
     }
 }
 
-/* The code that sqlite3_reset returns is the one of the last step, which was looked at there. */
+/* sqlite3_reset returns the code of the last step, which was handled there. */
 static void reset(stet_stmt *s) {
     set_row(s, false);
     if (s->handle)
@@ -48,7 +48,7 @@ int db_prepare(stet_db *db, const char *sql, stet_stmt **out) {
     int rc = sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &handle, &tail);
     if (rc != SQLITE_OK)
         return rc;
-    assert(handle && tail[strspn(tail, " \t\n;")] == 0); /* one statement, not none and not two */
+    assert(handle && tail[strspn(tail, " \t\n;")] == 0); /* exactly one statement */
     assert(stet_map_len(&db->statements) < STATEMENTS_MAX);
     stet_stmt *s = stet_alloc_zero(sizeof *s);
     *s = (stet_stmt){.db = db, .handle = handle, .sql = sql};
@@ -72,10 +72,10 @@ stet_stmt *stet_db_stmt(stet_db *db, const char *sql) {
     int rc = db_prepare(db, sql, &s);
     if (rc == SQLITE_OK)
         return s;
-    /* The statements are stet's own: if a table or column is missing, the file is not as stet made it. */
-    const char *said = sqlite3_errmsg(db->handle);
-    if (rc == SQLITE_ERROR && strncmp(said, "no such ", 8) == 0) {
-        stet_db_fail(db, STET_CORRUPT, "%s: its tables are damaged: %s", db->path, said);
+    /* All statements are stet's own: if a table or column is missing, the file is not as stet made it. */
+    const char *message = sqlite3_errmsg(db->handle);
+    if (rc == SQLITE_ERROR && strncmp(message, "no such ", 8) == 0) {
+        stet_db_fail(db, STET_CORRUPT, "%s: its tables are damaged: %s", db->path, message);
         stet_db_hint(db, "run `stet check`, or restore the file from a backup");
     } else {
         db_fail_sqlite(db, rc, sql);

@@ -12,7 +12,7 @@
 #include "base/crc32c.h"
 #include "db/internal.h"
 
-/* Small pieces are gathered: a call for each costs more than the sum. */
+/* Collects small pieces, because a call for each would cost more than the checksum. */
 typedef struct gathered {
     uint32_t sum;
     size_t len;

@@ -25,7 +25,7 @@ static sqlite3_file *real(sqlite3_file *file) {
     return ((shim_file *)file)->real;
 }
 
-/* Asks; true: do not make the call, return *rc. A full disk has its own code in SQLite. */
+/* Asks the hook. True: do not make the call, but return *rc. SQLite has a code of its own for a full disk. */
 static bool faulted(sqlite3_file *file, stet_sys_call call, int code, int *rc, stet_sys_action *action) {
     int error_number = EIO;
     *action = stet_sys_before(call, ((shim_file *)file)->path, -1, &error_number);
@@ -55,7 +55,7 @@ static int shim_write(sqlite3_file *file, const void *from, int amount, sqlite3_
     stet_sys_action action;
     if (faulted(file, STET_SYS_WRITE, SQLITE_IOERR_WRITE, &rc, &action))
         return rc;
-    if (action == STET_SYS_SHORT) { /* a torn write: half of it is there, and the call fails */
+    if (action == STET_SYS_SHORT) { /* a torn write: half of it is stored, and the call fails */
         int half = real(file)->pMethods->xWrite(real(file), from, amount / 2, at);
         return half == SQLITE_OK ? SQLITE_IOERR_WRITE : half;
     }
@@ -144,7 +144,7 @@ static int shim_shm_unmap(sqlite3_file *file, int delete) {
     return real(file)->pMethods->xShmUnmap(real(file), delete);
 }
 
-/* No memory mapping under the shim: every read is asked for. */
+/* No memory mapping in the shim, so that the hook sees every read. */
 static int shim_fetch(sqlite3_file *file, sqlite3_int64 at, int amount, void **out) {
     (void)file, (void)at, (void)amount;
     *out = NULL;

@@ -10,8 +10,8 @@
 #include "graph/child.h"
 #include "graph/near.h"
 
-/* Refuses a part of the result that the pattern does not define: it is misspelt. What lies behind a link may have any
- * members. */
+/* Refuses a part of the result that the pattern does not define, which is misspelt. Behind a link, any member may
+ * exist. */
 static stet_status check_part(const char *piece, stet_value result, const char *text, stet_error *err) {
     stet_path path = STET_PATH_INIT;
     stet_buf scratch = STET_BUF(0), keys = STET_BUF(0);
@@ -56,7 +56,7 @@ static stet_status check_output(stet_value row, const char *node, stet_error *er
     return there ? STET_OK : stet_fail(err, STET_INVALID, "node \"%s\" has no output that could be wanted", node);
 }
 
-/* A node of the piece as it is stored. */
+/* Checks a node of the stored piece. */
 static stet_status check_stored(const driver *d, const stet_piece *p, const char *node, stet_error *err) {
     stet_value row;
     stet_status status = stet_piece_row(d->space, d->branch, p, node, &row, err);
@@ -69,8 +69,8 @@ static stet_status check_stored(const driver *d, const stet_piece *p, const char
     return status;
 }
 
-/* `g`: the graph that is going to be set up, or NULL: the stored one stays. Children are those that are there now, in
- * the stored piece `p`; NULL: it is loaded when it is needed. */
+/* `g`: the graph that will be set up; NULL: the stored one stays. Children are those of the stored piece `p`; NULL: it
+ * is loaded when needed. */
 static stet_status check_nodes(const driver *d, const char *piece, const stet_process *g, const stet_piece *p,
                                stet_error *err) {
     stet_status status = STET_OK;

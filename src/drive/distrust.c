@@ -1,8 +1,8 @@
-/* distrust.c - in a copy of a project, makes unknown what rests on a piece whose pattern file is invalid.
+/* distrust.c - in a copy of a project, makes unknown what depends on a piece whose pattern file is invalid.
  *
- * All actions of the piece are unknown, and what reads their outputs is stale then. What reads other documents of the
- * piece (a part of its result that no node makes, its argument, its cells) is unknown as well: the pattern decides what
- * is there.
+ * All actions of the piece become unknown, which makes the readers of their outputs stale. Readers of other documents of
+ * the piece (a part of its result that no node makes, its argument, its cells) become unknown as well, because the
+ * pattern decides what those documents contain.
  */
 
 #include <string.h>
@@ -41,7 +41,8 @@ static stet_status distrust_own(stet_space *space, int64_t branch, const stet_pi
     return status;
 }
 
-/* Is the action known not to be up to date: one of the piece itself (`here`), or a reader of an output of its nodes? */
+/* Is the action already known to be outdated: an action of the piece itself (`here`), or a reader of an output of its
+ * nodes? */
 static bool is_told(const stet_action_record *r, const stet_piece *p, bool here) {
     size_t len = strlen(p->doc);
     if ((here && stet_piece_has(p, &r->key)) || r->cause.state == STET_STATE_UNKNOWN)
@@ -64,7 +65,7 @@ static stet_status distrust_one(stet_space *space, int64_t branch, int64_t actio
     return status;
 }
 
-/* The readers of one document, in this space and, on its default branch, in others. */
+/* Makes the readers of one document unknown, in this space and, for its default branch, in others. */
 static stet_status distrust_readers(stet_project *project, stet_space *space, int64_t branch, const stet_piece *p,
                                     const stet_docname *name, stet_error *err) {
     stet_numbers readers = {0};

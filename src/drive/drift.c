@@ -29,7 +29,8 @@ stet_live *stet_live_open(stet_project *project) {
     l->answer = stet_asprintf("%s.answer", l->path);
     bool open = stet_file_mkdirs(dir, 0755, NULL) == STET_OK &&
                 stet_lock_open(l->path, STET_LOCK_PLAIN, &l->lock, NULL) == STET_OK &&
-                stet_lock_take(l->lock, STET_LOCK_EXCLUSIVE, 2000, NULL) == STET_OK; /* others test it */
+                /* Other processes test this lock. */
+                stet_lock_take(l->lock, STET_LOCK_EXCLUSIVE, 2000, NULL) == STET_OK;
     stet_free(dir);
     if (!open) {
         stet_live_close(l);
@@ -92,8 +93,8 @@ void stet_live_close(stet_live *l) {
     stet_free(l);
 }
 
-/* Its lock is held as long as it lives. What one that is gone left behind is removed; one that has just begun may not
- * have its lock yet. */
+/* A process holds its lock as long as it lives. The files of one that has ended are removed; one that has just started
+ * may not have its lock yet. */
 static bool is_live(const char *path, long pid) {
     stet_lock *lock;
     bool live = false;
@@ -106,7 +107,7 @@ static bool is_live(const char *path, long pid) {
     return live;
 }
 
-/* The answer to this question; false: there is none yet. */
+/* Reads the answer to this question; false: there is none yet. */
 static bool read_answer(const char *path, const char *question, stet_value *out) {
     stet_buf text = STET_BUF(0);
     stet_value v = stet_value_null(), id;

@@ -58,42 +58,48 @@ stet_status drive_files_of(void *ctx, stet_space *space, void **files, stet_erro
     return status;
 }
 
-/* Looks at the files of one other space; adds the spaces that it reads. */
-static stet_status look_at_far(driver *d, const char *name, stet_names *names, stet_error *err) {
-    stet_space *space = NULL;
-    stet_files *files = NULL;
+static stet_status scan_far(stet_space *space, stet_files *files, stet_error *err) {
     stet_files_report r = {0};
+    stet_status status = STET_OK;
+    if (stet_files_unsettled(files) || stet_files_was_lost(files))
+        status = stet_lookout_follow_all(files, space, "", err);
+    if (status != STET_OK)
+        return status;
+    status = stet_files_refresh(files, &r, err);
+    stet_value_release(r.list);
+    if (status != STET_OK)
+        return status;
+    status = stet_files_settle(files, err);
+    return status == STET_OK ? stet_files_save(files, err) : status;
+}
+
+/* Scans the files of one other space, and adds the spaces that it reads to `names`. */
+static stet_status scan_far_space(driver *d, const char *name, stet_names *names, stet_error *err) {
+    stet_space *space;
+    stet_files *files = NULL;
     stet_status status = stet_space_open(d->project, name, STET_SPACE_MUST_EXIST, &space, err);
-    if (status == STET_OK)
-        status = stet_observe_others(space, names, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_observe_others(space, names, err);
     if (status == STET_OK)
         status = stet_files_open(d->project, space, &files, err);
-    if (status == STET_OK && (stet_files_unsettled(files) || stet_files_was_lost(files)))
-        status = stet_lookout_follow_all(files, space, "", err);
     if (status == STET_OK)
-        status = stet_files_refresh(files, &r, err);
-    if (status == STET_OK)
-        status = stet_files_settle(files, err);
-    if (status == STET_OK)
-        status = stet_files_save(files, err);
-    stet_value_release(r.list);
+        status = scan_far(space, files, err);
     stet_files_close(files);
     stet_space_close(space);
     return status;
 }
 
-/* Documents of other spaces may be computed from files, too. */
-static stet_status bring_far_files_up(driver *d, stet_error *err) {
+/* Documents of other spaces may depend on files too. */
+static stet_status scan_other_spaces(driver *d, stet_error *err) {
     stet_names names = {0};
     stet_status status = stet_observe_others(d->space, &names, err);
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
         stet_error mine = STET_ERROR_INIT;
-        bool before = strcmp(names.at[i], stet_space_name(d->space)) == 0;
-        for (size_t k = 0; k < i && !before; k++)
-            before = strcmp(names.at[k], names.at[i]) == 0;
+        bool before = strcmp(names.at[i], stet_space_name(d->space)) == 0 || drive_names_hold(&names, i, names.at[i]);
         char *name = stet_strdup(names.at[i]);
         if (!before)
-            status = look_at_far(d, name, &names, &mine);
+            status = scan_far_space(d, name, &names, &mine);
         stet_free(name);
         if (status == STET_NOT_FOUND) /* reported by note_absent */
             status = STET_OK;
@@ -133,8 +139,8 @@ static stet_status distrust_readers(driver *d, const char *path, stet_error *err
     return status;
 }
 
-/* Files that commands which are gone have left, and that were read because a node might have written them: where none
- * did, their readers are judged again. */
+/* Files left by removed commands may have been read because a node might still have written them. If none did, their
+ * readers are judged again. */
 static stet_status judge_tolerated(driver *d, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t i = 0; i < d->tolerated.len && status == STET_OK; i++)
@@ -144,7 +150,7 @@ static stet_status judge_tolerated(driver *d, stet_error *err) {
     return status;
 }
 
-/* A drive that died may have let any of them be read. */
+/* A run that was killed may have allowed any of them to be read. */
 static stet_status judge_all_left(driver *d, stet_error *err) {
     char *id;
     stet_look look;
@@ -171,14 +177,15 @@ static bool is_outdated(driver *d, int64_t branch, int64_t action) {
     return !d->standing_known || stet_standing_of(&d->standing, action) != STET_STATE_STANDS;
 }
 
-/* Each costs a walk over all nodes. Beyond these a new file counts as a source: at worst something runs once more. */
+/* Each question walks over all nodes. Beyond this number a new file counts as a source; at worst an action runs once
+ * more. */
 #define MAX_ASKED 100
 
 bool drive_is_pending(void *ctx, const char *path) {
     driver *d = ctx;
     int64_t branch;
     bool pending = stet_space_branch(d->space, stet_files_branch(d->files), &branch, NULL) != STET_OK, written = false;
-    for (size_t end = strlen(path); end > 0 && !pending;) { /* itself, or a directory that it is in */
+    for (size_t end = strlen(path); end > 0 && !pending;) { /* the path itself, or a directory above it */
         stet_numbers found = {0};
         char *part = stet_strndup(path, end);
         if (stet_files_writers(d->files, part, &found, NULL) == STET_OK)
@@ -194,7 +201,7 @@ bool drive_is_pending(void *ctx, const char *path) {
     return pending || (!written && d->asked++ < MAX_ASKED && may_come(d, path));
 }
 
-/* What is outdated changes with each look. */
+/* Each scan may change what is outdated. */
 static void forget_standing(driver *d) {
     if (d->standing_known)
         stet_standing_release(&d->standing);
@@ -202,27 +209,36 @@ static void forget_standing(driver *d) {
     d->asked = 0;
 }
 
-/* Brings the documents of files up to date: asks a process that watches them, or else looks at all of them. */
-stet_status drive_bring_files_up(driver *d, stet_error *err) {
-    stet_files_report r;
+/* Before a scan: follows what nodes refer to by now, and judges files that removed commands have left. */
+static stet_status prepare_scan(driver *d, bool watched, stet_error *err) {
     stet_status status = STET_OK;
-    bool watched = !d->spec->no_scan && stet_files_ask(d->files, ASK_MS);
     if (stet_files_unsettled(d->files) || (!watched && stet_files_was_lost(d->files)))
         status = stet_lookout_follow_all(d->files, d->space, d->spec->branch, err);
-    if (status == STET_OK)
-        status = stet_orphans_take(d->project, d->files, may_come, d, &d->orphans, err);
-    if (status == STET_OK && d->orphans)
-        status = judge_all_left(d, err);
+    if (status != STET_OK)
+        return status;
+    status = stet_orphans_take(d->project, d->files, may_come, d, &d->orphans, err);
+    return status == STET_OK && d->orphans ? judge_all_left(d, err) : status;
+}
+
+static stet_status scan(driver *d, stet_files_report *r, stet_error *err) {
+    stet_status status = stet_files_refresh(d->files, r, err);
+    forget_standing(d);
+    if (status != STET_OK)
+        return status;
+    status = stet_files_settle(d->files, err);
+    return status == STET_OK ? scan_other_spaces(d, err) : status;
+}
+
+/* Brings the documents of files up to date: asks a process that watches them, or scans all of them. */
+stet_status drive_bring_files_up(driver *d, stet_error *err) {
+    stet_files_report r;
+    bool watched = !d->spec->no_scan && stet_files_ask(d->files, ASK_MS);
+    stet_status status = prepare_scan(d, watched, err);
     if (d->set_up)
         stet_files_nodes_changed(d->files);
     if (status != STET_OK || d->spec->no_scan)
         return status;
-    status = stet_files_refresh(d->files, &r, err);
-    forget_standing(d);
-    if (status == STET_OK)
-        status = stet_files_settle(d->files, err);
-    if (status == STET_OK)
-        status = bring_far_files_up(d, err);
+    status = scan(d, &r, err);
     d->out->files = r.followed;
     d->out->files_changed = r.changed + r.appeared + r.vanished;
     d->out->watched = watched;
@@ -230,11 +246,11 @@ stet_status drive_bring_files_up(driver *d, stet_error *err) {
     return status;
 }
 
-/* Commands have run, and commands of lists have come and gone: what patterns match is what is there now. */
+/* Commands have run, and commands of lists were added and removed: patterns are matched again. */
 stet_status drive_on_rested(void *ctx, stet_error *err) {
     driver *d = ctx;
     stet_status status = STET_OK;
-    if (d->orphans) { /* some of those are of commands that are gone by now */
+    if (d->orphans) { /* some of these files belong to commands that were removed meanwhile */
         stet_sched_pause(d->sched);
         status = stet_orphans_take(d->project, d->files, may_come, d, &d->orphans, err);
     }
@@ -245,7 +261,7 @@ stet_status drive_on_rested(void *ctx, stet_error *err) {
     return status == STET_OK ? judge_tolerated(d, err) : status;
 }
 
-/* A file that no action is recorded to write: may one that has not run yet? */
+/* No action is recorded to write this file: may one that has not run yet? */
 bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path) {
     driver *d = ctx;
     bool may = stet_output_may_come(space, branch, stet_project_root(d->project), path);
@@ -264,12 +280,12 @@ static bool may_make(void *ctx, const char *path) {
     return drive_may_make(m->d, m->at->space, m->at->branch, path);
 }
 
-/* What is read of a file that a command which is gone has left behind is not what a build from scratch has. */
+/* A file left by a removed command would not exist in a build from scratch, so that reading it is refused. */
 stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *run, const char *id, stet_error *err) {
     making m = {ctx, at};
     size_t skip = strlen(STET_GLOB_PREFIX);
-    if (at->files && strncmp(id, STET_GLOB_PREFIX, skip) == 0) { /* it does not match such a file; who makes its
-                                                                  * directory goes first */
+    /* The pattern does not match such a file; the node that makes its directory runs first. */
+    if (at->files && strncmp(id, STET_GLOB_PREFIX, skip) == 0) {
         stet_buf pattern = STET_BUF(0);
         stet_status status = STET_OK;
         if (stet_path_unescape(id + skip, strlen(id + skip), &pattern))
@@ -291,7 +307,7 @@ stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *r
     return status;
 }
 
-/* While watching: the next commit that others, or the thread that watches files, have made. */
+/* While watching: waits for the next commit by another process, or by the thread that watches files. */
 static stet_status await_news(driver *d, bool *news, stet_error *err) {
     stet_error why = STET_ERROR_INIT;
     stet_status status = stet_sched_wait(d->sched, LOOK_MS, news, err);
@@ -385,7 +401,7 @@ static stet_status wake(driver *d, stet_error *err) {
     return status;
 }
 
-/* A piece that was deleted while it ran has nothing left to run. That is a failure, not a success. */
+/* A piece that was deleted while it ran has nothing left to run, which is a failure. */
 static stet_status still_there(driver *d, stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
     stet_status status = drive_look(d, &mine);
@@ -399,22 +415,22 @@ static stet_status still_there(driver *d, stet_error *err) {
     return status;
 }
 
-/* Reports each space that does not exist once: documents of a misspelt space are read as absent, and nothing fails. */
+/* Reports each missing space once: documents of a misspelt space are read as absent, and nothing fails. */
 static stet_status note_absent(driver *d, stet_error *err) {
     stet_value now = stet_value_null();
     stet_status status = stet_standing_absent(d->space, d->branch, d->piece, &now, err);
     if (status != STET_OK)
         return status;
     for (size_t i = 0; i < stet_value_count(now) && d->spec->note; i++) {
-        bool told = false;
-        for (size_t k = 0; k < stet_value_count(d->out->absent) && !told; k++)
-            told = stet_value_equal(stet_value_at(now, i), stet_value_at(d->out->absent, k));
+        bool reported = false;
+        for (size_t k = 0; k < stet_value_count(d->out->absent) && !reported; k++)
+            reported = stet_value_equal(stet_value_at(now, i), stet_value_at(d->out->absent, k));
         stet_error what = STET_ERROR_INIT;
         stet_buf b = STET_BUF(0);
         stet_standing_print_absent(stet_value_at(now, i), &b);
         stet_fail(&what, STET_NOT_FOUND, "%s", stet_buf_cstr(&b));
         stet_hint(&what, "its documents are read as absent; a space is created by the first write to it");
-        if (!told)
+        if (!reported)
             d->spec->note(d->spec->ctx, &what);
         stet_error_clear(&what);
         stet_buf_release(&b);
@@ -424,8 +440,8 @@ static stet_status note_absent(driver *d, stet_error *err) {
     return STET_OK;
 }
 
-/* While watching: what patterns are by now. One that is wrong, as it may be in the middle of an edit, is told once, and
- * what was there goes on. */
+/* While watching: reads changed patterns. An invalid one, as in the middle of an edit, is reported once, and the old
+ * pattern stays in use. */
 static stet_status watch_patterns(driver *d, bool *news, stet_error *err) {
     d->named = d->set_up = false;
     stet_status status = drive_renew_all(d, err);
@@ -463,7 +479,7 @@ static void take_named(void *ctx, const char *id) {
     s->found |= strcmp(id, s->id) == 0;
 }
 
-/* A pattern that matches directories alone gives no files, which is hardly what its author meant. */
+/* Warns if a pattern matches only directories, since it then yields no files, which its author hardly meant. */
 static stet_status note_directories(driver *d, stet_error *err) {
     int64_t branch;
     stet_names patterns = {0};
@@ -475,7 +491,7 @@ static stet_status note_directories(driver *d, stet_error *err) {
         stet_buf_str(&id, STET_GLOB_PREFIX);
         stet_path_escape(patterns.at[i], &id);
         pattern_search s = {stet_buf_cstr(&id), false};
-        if (directory) /* words of commands are patterns, too: what these match is the command's business */
+        if (directory) /* words of commands are patterns too, and may match directories */
             status = stet_lookout_names(d->space, branch, d->piece, take_named, &s, err);
         if (s.found) {
             stet_error what = STET_ERROR_INIT;
@@ -495,73 +511,98 @@ static stet_status note_directories(driver *d, stet_error *err) {
     return status;
 }
 
-static stet_status drive(driver *d, stet_error *err) {
-    bool news;
-    stet_status status = drive_prepare(d, err);
-    if (status == STET_OK)
-        status = wake(d, err);
-    if (status == STET_OK)
-        status = drive_bring_files_up(d, err);
-    if (status == STET_OK && d->spec->send) {
-        const stet_drive_event *e = d->spec->send;
-        status = stet_sched_send(d->sched, d->piece, e->stream, e->event, e->id, e->sent, err);
-        if (status != STET_OK || !e->settle)
-            return status;
-    }
-    if (status == STET_OK)
-        status = demand(d, err);
-    if (status == STET_OK && (d->spec->explain || d->spec->dry_run))
-        status = drive_explain(d, err);
-    d->out->dry = d->spec->dry_run;
-    if (status == STET_OK && d->spec->dry_run)
-        status = note_absent(d, err);
-    if (status != STET_OK || d->spec->dry_run)
+typedef stet_status drive_step(driver *d, stet_error *err);
+
+/* Takes steps until one of them fails; the list ends with NULL. */
+static stet_status take_steps(driver *d, drive_step *const steps[], stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; steps[i] && status == STET_OK; i++)
+        status = steps[i](d, err);
+    return status;
+}
+
+static stet_status send_event(driver *d, stet_error *err) {
+    const stet_drive_event *e = d->spec->send;
+    return stet_sched_send(d->sched, d->piece, e->stream, e->event, e->id, e->sent, err);
+}
+
+static stet_status save_files(driver *d, stet_error *err) {
+    return stet_files_save(d->files, err);
+}
+
+/* Settles what is demanded, and checks what has come of it. */
+static stet_status settle(driver *d, bool first, stet_sched_report *r, stet_error *err) {
+    bool watch = d->spec->watch;
+    stet_status status = stet_sched_settle(d->sched, r, err);
+    drive_take_report(d, r);
+    if (status != STET_OK)
         return status;
-    if (d->spec->watch)
-        d->follow = stet_lookout_start(d->project, d->spec->space ? d->spec->space : "main");
-    if (d->spec->watch)
-        d->live = stet_live_open(d->project);
+    drive_step *steps[7];
+    size_t n = 0;
+    if (r->runs > 0)
+        steps[n++] = still_there;
+    if (d->spec->result && !watch)
+        steps[n++] = drive_read_result;
+    steps[n++] = note_absent;
+    if (first && (r->runs > 0 || d->set_up))
+        steps[n++] = note_directories;
+    if (watch && r->runs > 0)
+        steps[n++] = save_files;
+    if (!watch)
+        steps[n++] = refuse_invalid;
+    steps[n] = NULL;
+    return take_steps(d, steps, err);
+}
+
+/* While watching: waits until something has changed. `*stopped`: by `stet piece stop`. */
+static stet_status await_change(driver *d, bool *stopped, stet_error *err) {
+    for (;;) {
+        bool news;
+        if (drive_is_cancelled(d))
+            return stet_fail(err, STET_CANCELLED, "stopped");
+        stet_status status = await_news(d, &news, err);
+        if (status != STET_OK || (status = watch_patterns(d, &news, err)) != STET_OK ||
+            (status = drive_look(d, err)) != STET_OK)
+            return status;
+        *stopped = d->stored->stopped;
+        if (*stopped || news)
+            return STET_OK;
+        stet_live_answer(d->live, d->sched, stet_space_name(d->space), d->spec->branch ? d->spec->branch : "",
+                         d->piece);
+    }
+}
+
+static stet_status watch(driver *d, stet_error *err) {
+    bool stopped = false;
+    d->follow = stet_lookout_start(d->project, d->spec->space ? d->spec->space : "main");
+    d->live = stet_live_open(d->project);
     for (bool first = true;; first = false) {
         stet_sched_report r = {0};
         int64_t begun = stet_clock_monotonic_us();
-        status = stet_sched_settle(d->sched, &r, err);
-        drive_take_report(d, &r);
-        if (status == STET_OK && r.runs > 0)
-            status = still_there(d, err);
-        if (status == STET_OK && d->spec->result && !d->spec->watch)
-            status = drive_read_result(d, err);
-        if (status == STET_OK)
-            status = note_absent(d, err);
-        if (status == STET_OK && first && (r.runs > 0 || d->set_up))
-            status = note_directories(d, err);
-        if (d->spec->watch && status == STET_OK && r.runs > 0)
-            status = stet_files_save(d->files, err);
-        if (status == STET_OK && !d->spec->watch)
-            status = refuse_invalid(d, err);
-        if (status != STET_OK || !d->spec->watch)
-            return status;
-        if (d->spec->settled && (first || r.runs > 0)) {
+        stet_status status = settle(d, first, &r, err);
+        if (status == STET_OK && d->spec->settled && (first || r.runs > 0))
             status = d->spec->settled(d->spec->ctx, &r, (stet_clock_monotonic_us() - begun) / 1000, err);
-            if (status != STET_OK)
-                return status;
-        }
-        do {
-            if (drive_is_cancelled(d))
-                return stet_fail(err, STET_CANCELLED, "stopped");
-            status = await_news(d, &news, err);
-            if (status == STET_OK)
-                status = watch_patterns(d, &news, err);
-            if (status == STET_OK)
-                status = drive_look(d, err);
-            if (status == STET_OK && d->stored->stopped)
-                return STET_OK; /* stet piece stop */
-            if (status == STET_OK && !news)
-                stet_live_answer(d->live, d->sched, stet_space_name(d->space), d->spec->branch ? d->spec->branch : "",
-                                 d->piece);
-        } while (status == STET_OK && !news);
-        if (status != STET_OK)
+        if (status == STET_OK)
+            status = await_change(d, &stopped, err);
+        if (status != STET_OK || stopped)
             return status;
     }
+}
+
+static stet_status drive(driver *d, stet_error *err) {
+    d->out->dry = d->spec->dry_run;
+    stet_status status = take_steps(d, (drive_step *const[]){drive_prepare, wake, drive_bring_files_up, NULL}, err);
+    if (status == STET_OK && d->spec->send)
+        status = send_event(d, err);
+    if (status != STET_OK || (d->spec->send && !d->spec->send->settle))
+        return status;
+    if (d->spec->dry_run)
+        return take_steps(d, (drive_step *const[]){demand, drive_explain, note_absent, NULL}, err);
+    status = take_steps(d, (drive_step *const[]){demand, d->spec->explain ? drive_explain : NULL, NULL}, err);
+    if (status != STET_OK)
+        return status;
+    stet_sched_report r = {0};
+    return d->spec->watch ? watch(d, err) : settle(d, true, &r, err);
 }
 
 static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, stet_drive_outcome *out,
@@ -598,7 +639,7 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
     stet_live_close(d.live);
     stet_lookout_stop(d.follow);
     if (d.files && out->report.runs > 0 && status != STET_INTERNAL) {
-        /* A failure here costs the next run a second look at some files. */
+        /* If this fails, the next run has to read some files again. */
         stet_status saved = stet_files_save(d.files, status == STET_OK ? err : NULL);
         status = status == STET_OK ? saved : status;
     }

@@ -17,7 +17,7 @@ typedef struct explaining {
     char *prefix;        /* of the documents of its nodes' outputs */
 } explaining;
 
-/* The nodes whose outputs an action reads, the nearest first. */
+/* The nodes whose outputs an action reads, nearest first. */
 typedef struct makers {
     const char *prefix, *scope;
     STET_VEC(char *) at;
@@ -48,8 +48,8 @@ static bool is_command(stet_value row) {
     return stet_value_text_is(type, "command");
 }
 
-/* The failed command that this one waits for, as the scheduler has it (must_wait of sched_run.c): upstream of it, over
- * commands that do not stand and so wait themselves. NULL: it waits for none. Caller frees. */
+/* The failed command that this one waits for, as the scheduler decides it (must_wait of sched_run.c): upstream of it,
+ * through commands that are outdated and wait themselves. NULL: none. Caller frees. */
 static char *waits_for(const explaining *x, const char *node) {
     makers m = {.prefix = x->prefix, .scope = x->d->stored->scope};
     char *found = NULL;
@@ -63,7 +63,7 @@ static char *waits_for(const explaining *x, const char *node) {
             continue;
         bool pending = stet_map_get(&x->marked, at, len) != NULL;
         if (!is_command(row)) {
-            /* its last output is still a value, so nobody waits for it */
+            /* its last output is still valid, so nothing waits for it */
         } else if (i > 0 && !pending && stet_value_find(x->failures, at, len, NULL)) {
             found = stet_strdup(at);
         } else if (i == 0 || pending) {
@@ -78,7 +78,7 @@ static char *waits_for(const explaining *x, const char *node) {
     return found;
 }
 
-/* Will the node run? If only a part of the piece is wanted, only what that part needs runs. In doubt, it runs. */
+/* Will the node run? A run of a part of the piece runs only what that part needs. In doubt, it runs. */
 static bool is_wanted(const explaining *x, const char *node) {
     bool wanted = true;
     if (x->d->out->part && stet_sched_is_wanted(x->d->sched, x->d->stored->key, node, &wanted, NULL) != STET_OK)
@@ -115,7 +115,7 @@ static void note_marked(explaining *x, const stet_marked *marks, size_t count, s
             stet_map_put(&x->marked, r.key.action, strlen(r.key.action), (stet_slot){.n = 1});
 }
 
-/* Failed actions whose inputs have not changed run only if that is requested (retry_failed). */
+/* Failed actions whose inputs have not changed run only on request (retry_failed). */
 static void explain_failures(const explaining *x) {
     stet_drive_outcome *out = x->d->out;
     stet_value *list = x->d->spec->retry_failed ? &out->actions : &out->failed_before;
@@ -143,7 +143,7 @@ static void explain_failures(const explaining *x) {
     }
 }
 
-/* Effects that run at every start, up to date or not. A run of a part does not start them. */
+/* Effects that run at every start, whether or not they are up to date. A run of a part does not start them. */
 static stet_status explain_restarts(const explaining *x, stet_error *err) {
     stet_drive_outcome *out = x->d->out;
     stet_process *g = NULL;
@@ -175,7 +175,7 @@ static stet_status explain_restarts(const explaining *x, stet_error *err) {
     return status;
 }
 
-/* Outdated actions of other pieces that the result links to: they run first. */
+/* Outdated actions of other pieces to which the result links: they run first. */
 static stet_status explain_leads(const explaining *x, const stet_standing *all, stet_error *err) {
     stet_drive_outcome *out = x->d->out;
     stet_value list = stet_value_null();

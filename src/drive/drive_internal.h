@@ -82,6 +82,8 @@ STET_CHECKED stet_status drive_renew_all(driver *d, stet_error *err);
 /* May a pattern file differ from the one that its piece was set up from? */
 STET_CHECKED stet_status drive_patterns_changed(stet_project *project, stet_space *space, const char *branch,
                                                 bool *changed, stet_error *err);
+/* In fresh.c: is the name among the first `len`? */
+bool drive_names_hold(const stet_names *names, size_t len, const char *name);
 /* In invalid.c: after drive_renew_all and a settling. STET_INVALID: the cell rests on a piece whose pattern file is
  * invalid. */
 void drive_note_invalid(stet_value *invalid, const char *space, const char *piece, const char *message);

@@ -10,7 +10,8 @@
 #include "scheduler/standing.h"
 
 static void begin_run(driver *d) {
-    if (d->run || d->run_failed || !d->piece) /* a pattern that can't be read names no piece to record a run of */
+    /* A pattern that can't be read names no piece, so that no run can be recorded. */
+    if (d->run || d->run_failed || !d->piece)
         return;
     d->estimate = stet_estimate_new(d->project, d->piece);
     stet_status status;
@@ -49,7 +50,7 @@ static void begin_run(driver *d) {
 /* How often progress is reported while no action ends, to show that the run is alive. */
 #define TELL_US 100000
 
-static void tell_progress(driver *d, bool ended) {
+static void report_progress(driver *d, bool ended) {
     int64_t now = stet_clock_monotonic_us();
     bool waiting = d->running + d->queued == 0; /* a watch that waits for a change */
     if (!d->spec->progress || (!ended && (waiting || now - d->shown_us < TELL_US)))
@@ -73,7 +74,7 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
                               &(stet_task_spec){.kind = e->effect ? "effect" : "computation", .verifier = e->verifier});
             stet_runfile_task_start(d->run, e->node);
             stet_estimate_started(d->estimate, e->node);
-            /* The first task is on disk at once, not a second later. */
+            /* The first task is written at once, not a second later. */
             if (first && stet_runfile_flush(d->run, &d->run_error) != STET_OK)
                 d->run_failed = true;
         }
@@ -105,7 +106,7 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
     d->queued = e->queued;
     if (d->done + d->running + d->queued > d->total)
         d->total = d->done + d->running + d->queued;
-    tell_progress(d, ended);
+    report_progress(d, ended);
 }
 
 /* Each action has a log of what it printed, beside the run file. */
@@ -131,12 +132,12 @@ bool drive_is_cancelled(void *ctx) {
     driver *d = ctx;
     if (d->run && !d->run_failed && stet_runfile_tick(d->run, &d->run_error) != STET_OK)
         d->run_failed = true;
-    tell_progress(d, false);
+    report_progress(d, false);
     return (d->spec->cancelled && d->spec->cancelled(d->spec->ctx)) || (d->run && stet_runfile_cancelled(d->run));
 }
 
-/* A verifier that did not run is a check of the result, too: passed if it is up to date, and otherwise missing, since
- * nobody asked for it. */
+/* A verifier that did not run counts as a check of the result too: passed if it is up to date, otherwise missing,
+ * because it was not requested. */
 static stet_status enter_verifiers(driver *d, stet_error *err) {
     stet_process *g = NULL;
     stet_standing all = {0};
@@ -196,10 +197,10 @@ static bool has_node(void *ctx, const char *node) {
     return there;
 }
 
-/* How long the actions that did not have to run took when they last did, as far as run files tell. Nodes that are gone
- * count for nothing: there are some only if the graph was ever another. */
+/* The time that the actions which did not have to run took when they last ran, according to run files. Removed nodes do
+ * not count; there are some only if the graph has changed. */
 static int64_t time_saved(driver *d) {
-    bool held = stet_memo_hold(d->space); /* one snapshot for all the look-ups */
+    bool held = stet_memo_hold(d->space); /* one snapshot for all look-ups */
     int64_t saved = stet_estimate_saved(d->estimate, d->stored->generation > 1 ? has_node : NULL, d);
     stet_memo_let_go(d->space, held);
     return saved;
@@ -250,8 +251,8 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
     if (!d->run && (r->runs > 0 || d->spec->record || d->spec->run_id))
         begin_run(d);
     if (d->run) {
-        /* Cheap actions are counted, not listed: together they are one task, so that a run of nothing else is complete.
-         */
+        /* Cheap actions are counted, not listed: together they are one task, so that a run which consists of them is
+         * complete. */
         d->out->run_id = stet_strdup(stet_runfile_id(d->run));
         stet_runfile_task(d->run, "settle", &(stet_task_spec){.kind = "settle"});
         stet_runfile_task_start(d->run, "settle");
@@ -266,13 +267,14 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
         stet_runfile_summary(d->run, "aside", stet_value_int((int64_t)r->aside));
         stet_runfile_summary(d->run, "left", stet_value_int((int64_t)r->left));
         stet_runfile_summary(d->run, "waiting", stet_value_int((int64_t)r->waiting));
-        bool there = status == STET_OK && drive_look(d, NULL) == STET_OK; /* others may have deleted the piece */
+        /* Another process may have deleted the piece. */
+        bool there = status == STET_OK && drive_look(d, NULL) == STET_OK;
         if (status == STET_OK) {
             agree(d);
             stet_runfile_summary(d->run, "savedMs", stet_value_int(there ? time_saved(d) : 0));
         }
         stet_runfile_summary(d->run, "metrics", stet_value_retain(d->out->metrics));
-        if (status == STET_CANCELLED || d->spec->run_id) /* a run that is resumed may have been cancelled before */
+        if (status == STET_CANCELLED || d->spec->run_id) /* a resumed run may have been cancelled before */
             stet_runfile_summary(d->run, "cancelled", stet_value_bool(status == STET_CANCELLED));
         if (status == STET_CANCELLED) {
             stet_runfile_event(d->run, "cancelled", stet_value_null());

@@ -25,7 +25,7 @@ struct stet_estimate {
     stet_map known; /* node -> milliseconds of its longest completed run */
     stet_map idle;  /* the same, without those that have begun in this drive */
     STET_VEC(running) running;
-    size_t most; /* actions that ran at the same time, so far */
+    size_t most; /* maximum number of actions that ran at the same time so far */
     int64_t began_us;
 };
 
@@ -41,7 +41,8 @@ static void learn_task(stet_estimate *e, stet_value task) {
         node == NULL || began == NULL || ended == NULL || !stet_time_parse(began, from_len, &began_ms) ||
         !stet_time_parse(ended, to_len, &ended_ms) || ended_ms < began_ms)
         return;
-    /* The longest: a run whose result was only put back from an earlier one says nothing of what the action costs. */
+    /* The longest counts: a run whose result was restored from an earlier one says nothing about the cost of the
+     * action. */
     const stet_slot *before = stet_map_get(&e->known, node, len);
     if (before != NULL && (int64_t)before->n >= ended_ms - began_ms)
         return;
@@ -52,7 +53,7 @@ static void learn_task(stet_estimate *e, stet_value task) {
 static void learn_run(stet_estimate *e, const char *path, const char *id, const char *piece) {
     stet_state s;
     struct stat st;
-    /* A run of many thousand tasks is as long to read as to be estimated. */
+    /* Reading a run file with many thousand tasks would take longer than the estimate is worth. */
     if (stet_sys_stat(path, &st) != 0 || st.st_size > READ_MAX)
         return;
     if (stet_state_read(path, id, NULL, &s, NULL) != STET_OK)
@@ -75,7 +76,7 @@ stet_estimate *stet_estimate_new(stet_project *project, const char *piece) {
     char *runs = stet_project_path(project, "runs"),
          *part = stet_asprintf("-%.*s-", (int)(strcspn(piece, "@") < 40 ? strcspn(piece, "@") : 40), piece);
     if (stet_file_list(runs, &names, NULL) == STET_OK) {
-        /* The name of the piece is in the id, and ids sort by time: most runs of others are never opened. */
+        /* The id contains the name of the piece, and ids sort by time: most runs of other pieces are never opened. */
         size_t kept = 0, read = 0;
         for (size_t i = 0; i < names.len; i++)
             if (strstr(names.at[i], part)) {
@@ -129,8 +130,8 @@ int64_t stet_estimate_of(const stet_estimate *e, const char *node) {
     return slot != NULL ? (int64_t)slot->n : -1;
 }
 
-/* What runs takes what is left of its last time, and at least that of the longest; what waits takes the mean of those
- * that have not begun, shared by as many as ran at once. */
+/* A running action takes the rest of its last time; the longest rest is the minimum. Waiting actions take the mean of
+ * those that have not begun, divided by the number that ran at the same time. */
 int64_t stet_estimate_left(const stet_estimate *e, size_t queued, int64_t now_us) {
     if (stet_map_len(&e->known) == 0)
         return -1;
@@ -157,7 +158,7 @@ int64_t stet_estimate_left(const stet_estimate *e, size_t queued, int64_t now_us
 
 int64_t stet_estimate_saved(const stet_estimate *e, bool (*there)(void *ctx, const char *node), void *ctx) {
     int64_t saved = 0;
-    /* Asking for each of 100,000 nodes would take longer than the run; few of so many are gone since. */
+    /* Asking for each of 100,000 nodes would take longer than the run, and few of so many were removed meanwhile. */
     bool ask = there && stet_map_len(&e->idle) <= ASKED_MAX;
     const void *key;
     size_t len;

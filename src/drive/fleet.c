@@ -31,8 +31,8 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
         if (status == STET_OK) {
             spec.piece = stet_value_text_at(state.root, "piece", &hold[0]);
             spec.demand = stet_value_get(stet_value_get(state.root, "options"), "demand");
-            /* A rerun that has not begun brings its inputs, and is of the pattern file that the first was of; one that
-             * is resumed has both already. */
+            /* A rerun that has not begun brings its inputs, and uses the pattern file of the first run. A resumed run
+             * has both already. */
             if (state.counts.tasks[STET_TASK_COMPLETED] + state.counts.tasks[STET_TASK_FAILED] == 0 &&
                 stet_value_type(stet_value_get(state.root, "provenance")) == STET_TYPE_OBJECT) {
                 const char *from = stet_value_text_at(stet_value_get(state.root, "options"), "pattern", &hold[1]);
@@ -43,7 +43,7 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
                 status = stet_fail(err, STET_UNSUPPORTED, "run %s does not say which piece it is of", q->run_id);
         }
     } else {
-        /* A pattern file of the project, or else a piece. */
+        /* The name of a pattern file of the project, otherwise of a piece. */
         const char *app = q->workflow ? q->workflow : q->app ? q->app : "";
         file = app[0] == '/' ? stet_strdup(app) : stet_file_join(q->root, app);
         if (app[0] && stet_file_exists(file))

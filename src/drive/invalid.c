@@ -1,7 +1,6 @@
-/* invalid.c - refuses what rests on a piece whose pattern file is invalid.
+/* invalid.c - refuses requests that depend on a piece whose pattern file is invalid.
  *
- * Such a piece stays as it was, so that no mark reaches what reads it. Whatever else was asked for is answered.
- */
+ * Such a piece stays as it was, so that no mark reaches its readers. All other requests are answered. */
 
 #include <string.h>
 
@@ -33,7 +32,7 @@ stet_status drive_refuse_invalid(driver *d, const stet_docname *name, stet_pathr
     if (stet_drive_persist(d->project))
         status = stet_sched_rests_on(d->sched, name, path, is_invalid, d, &found, err);
     else
-        found = stet_strdup(""); /* nothing is recorded, so that any piece may be the one */
+        found = stet_strdup(""); /* nothing is recorded, so that it may be any piece */
     if (status == STET_OK && found) {
         stet_value message = stet_value_at(d->invalid, 0);
         for (size_t i = 0; i < stet_value_count(d->invalid); i++) {

@@ -17,12 +17,12 @@
 #include "os/file.h"
 #include "os/sys.h"
 
-#define BRANCHES 1000 /* of a space; with more of them nothing is known to be idle */
+#define BRANCHES 1000 /* of a space; with more of them, no file is considered unused */
 
-/* Why something that is followed is needed. AWAITED: it is named or read, but only where its document says that a
- * command wrote it; if that command is gone, such a reader fails. */
+/* Why a followed file is needed. AWAITED: it is named or read, but only where its document says that a command wrote
+ * it; if that command was removed, such a reader fails. */
 enum { NAMED = 1, READ = 2, WRITTEN = 4, MATCHED = 8, AWAITED = 16 };
-#define IN_VAIN ((unsigned)(MATCHED | AWAITED)) /* no reason to keep what a removed command wrote */
+#define IN_VAIN ((unsigned)(MATCHED | AWAITED)) /* these are not reasons to keep an output of a removed command */
 #define SEVERAL SIZE_MAX
 
 typedef struct need_space {
@@ -37,12 +37,12 @@ typedef struct need_space {
 struct stet_needs {
     stet_project *project;
     STET_VEC(need_space) spaces;
-    stet_map named;    /* ids that graphs name: the number of the branch among all branches of all spaces, or SEVERAL */
-    size_t naming;     /* that number, while graphs are looked at */
-    stet_map produced; /* paths that nodes write, by their own word */
-    stet_map makers;   /* "PIECE_KEY/NODE" of those that make the names of their outputs from others */
+    stet_map named;    /* ids in graphs -> the number of the branch among all branches of all spaces, or SEVERAL */
+    size_t naming;     /* that number, while graphs are visited */
+    stet_map produced; /* paths that nodes declare as outputs */
+    stet_map makers;   /* "PIECE_KEY/NODE" of nodes that derive the names of their outputs from others */
     bool outputs_known;
-    char *due; /* one of them, or of their children, that does not stand; or NULL */
+    char *due; /* one of them, or of their children, that is outdated; or NULL */
 };
 
 static void put_text(stet_map *m, const char *text) {
@@ -78,8 +78,8 @@ static void take_output(void *ctx, const char *piece, const char *node, const ch
     }
 }
 
-/* A mark: is it of one whose outputs can't be told by name? Commands of `each` are children, and so are their makers'
- * marks: what they are to write is not known before they have run. */
+/* Is the marked action one whose outputs are not known by name? Commands of `each` are children, and their makers are
+ * marked as well: their outputs are unknown before they have run. */
 static stet_status take_mark(void *ctx, int64_t action, const stet_docname *of, const char *name,
                              stet_action_state state, stet_error *err) {
     stet_needs *n = ctx;
@@ -119,7 +119,8 @@ static stet_status take_space(stet_needs *n, need_space *s, stet_error *err) {
     return status;
 }
 
-/* What nodes write by their own word: looked for when there is an output that nobody is recorded to have written. */
+/* Collects the declared outputs of nodes, which is needed only if there is an output that no action is recorded to have
+ * written. */
 static stet_status take_outputs(stet_needs *n, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t i = 0; i < n->spaces.len && !n->outputs_known; i++)
@@ -169,7 +170,7 @@ void stet_needs_close(stet_needs *n) {
     stet_free(n);
 }
 
-/* Does any action read or write it? */
+/* Does any action read or write the file? */
 static stet_status is_used(stet_space *s, int64_t branch, const char *id, unsigned *needed, stet_error *err) {
     const unsigned surfaces = STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE;
     stet_numbers found = {0};
@@ -184,7 +185,7 @@ static stet_status is_used(stet_space *s, int64_t branch, const char *id, unsign
     return status;
 }
 
-/* Does a pattern that somebody names match it? Then it is followed again by the next scan. */
+/* Does a pattern in use match the file? Then the next scan follows it again. */
 static bool is_matched(const stet_map *named, const char *path) {
     const void *id;
     size_t len, skip = strlen(STET_GLOB_PREFIX);
@@ -201,7 +202,7 @@ static bool is_matched(const stet_map *named, const char *path) {
     return false;
 }
 
-/* What a command has written there, as the document on this branch says. */
+/* What a command has written there, according to the document on this branch. */
 static stet_status written_on(const need_space *s, size_t branch, const char *id, bool *made, stet_look *look,
                               stet_error *err) {
     stet_doc_state state;
@@ -236,7 +237,7 @@ static stet_status why_needed(stet_needs *n, const char *id, unsigned *needed, s
     return status;
 }
 
-/* What a command has written there, as the document of any branch says. */
+/* What a command has written there, according to the document on any branch. */
 static stet_status written(const need_space *s, const char *id, bool *made, stet_look *look, stet_error *err) {
     stet_status status = STET_OK;
     *made = false;
@@ -245,7 +246,7 @@ static stet_status written(const need_space *s, const char *id, bool *made, stet
     return status;
 }
 
-/* Is something in the tree that a look at it does not count: a repository, a project? */
+/* Does the tree contain something that a scan leaves out: a repository, or a project? */
 static bool holds_uncounted(const char *top) {
     STET_VEC(char *) todo = {0};
     bool found = false;
@@ -254,7 +255,7 @@ static bool holds_uncounted(const char *top) {
         char *dir = todo.at[--todo.len];
         stet_names names = {0};
         if (!found && stet_file_list(dir, &names, NULL) != STET_OK)
-            found = true; /* what can't be read is left alone */
+            found = true; /* a tree that can't be read is left alone */
         for (size_t i = 0; i < names.len && !found; i++) {
             struct stat st;
             char *path = stet_file_join(dir, names.at[i]);
@@ -271,9 +272,9 @@ static bool holds_uncounted(const char *top) {
     return found;
 }
 
-/* One of these paths that is a directory above this one and is written or, if this is a directory, that lies in it and
- * is written: everything in it is as the removed command wrote it, so nothing else there is of use to a reader. Slots say
- * why they are needed. Caller frees. */
+/* One of the written paths that is a directory above this path or, if this path is a directory, lies inside it:
+ * everything in it is as the removed command wrote it, so that nothing else there is of use to a reader. Slots say why
+ * a path is needed. Caller frees. */
 static char *overlapping(const stet_map *paths, const char *path, bool directory) {
     const void *other;
     size_t len, own = strlen(path);
@@ -287,7 +288,7 @@ static char *overlapping(const stet_map *paths, const char *path, bool directory
     return NULL;
 }
 
-/* Why it stays, or NULL. `needed`: paths of what is followed and needed. */
+/* Why the file is kept, or NULL. `needed`: paths that are followed and needed. */
 static stet_status reason_to_keep(stet_needs *n, const stet_map *needed, stet_idle *i, stet_error *err) {
     const char *root = stet_project_root(n->project), *path = i->path;
     struct stat st;
@@ -326,7 +327,7 @@ static need_space *space_of(stet_needs *n, const char *name) {
     return NULL;
 }
 
-/* Is it an output, and still there? */
+/* Is the file an output that still exists? */
 static stet_status judge(stet_needs *n, const need_space *s, stet_files *f, const stet_map *needed, stet_idle *i,
                          stet_error *err) {
     stet_look was, now;
@@ -337,7 +338,7 @@ static stet_status judge(stet_needs *n, const need_space *s, stet_files *f, cons
         return status;
     stet_error none = STET_ERROR_INIT;
     if (stet_look_at(stet_files_root(f), path, NULL, &now, &none) != STET_OK) {
-        stet_error_clear(&none); /* it is a device by now, or can't be read: it is not what was written */
+        stet_error_clear(&none); /* it is a device by now, or can't be read, so it is not what was written */
         i->changed = true;
     } else if (!stet_look_there(&now)) {
         stet_free(path);
@@ -387,7 +388,7 @@ stet_status stet_idle_find(stet_needs *n, stet_files *f, const char *space, bool
             status = judge(n, s, f, &used, &out->at[i], err);
         if (status == STET_OK && out->at[i].matched &&
             (!out->at[i].path || out->at[i].changed || (out->at[i].awaited && out->at[i].kept))) {
-            stet_free(out->at[i].id); /* a file like others: the pattern matches it, or the reader reads it */
+            stet_free(out->at[i].id); /* an ordinary file: the pattern matches it, or the reader reads it */
             stet_free(out->at[i].path);
             stet_free(out->at[i].kept);
             continue;
@@ -456,7 +457,7 @@ static void take_coming(void *ctx, const char *piece, const char *node, const ch
     }
 }
 
-/* May the child write it? Its element says which files it writes. */
+/* May the child write the file? Its element says which files it writes. */
 static bool child_may_write(const coming *c, const stet_docname *of, const char *name) {
     char *key = stet_piece_key_of(of);
     stet_piece *p = NULL;

@@ -14,8 +14,8 @@
 #include "memory/observe.h"
 #include "os/clock.h"
 
-#define PAGE    1000 /* pieces, actions at a time */
-#define STEP_MS 100  /* how often the thread looks whether it should end */
+#define PAGE    1000 /* pieces or actions per page */
+#define STEP_MS 100  /* how often the thread checks whether it should end */
 #define TAKE_MS 1000 /* how often it tries to take over from another process */
 
 typedef struct named {
@@ -37,8 +37,8 @@ static bool name_link(void *ctx, stet_value binding, stet_pathref place) {
     return true;
 }
 
-/* What one node names: in its inputs, the file of its code, and the variables of the environment that a command is
- * given. */
+/* Collects what one node refers to: in its inputs, the file of its code, and the environment variables that a command
+ * gets. */
 static void name_node(named *n, stet_value node) {
     stet_binding_walk(stet_value_get(node, "inputs"), name_link, n);
     stet_value module = stet_value_get(node, "module"), env = stet_value_get(module, "env"),
@@ -61,7 +61,7 @@ static void name_node(named *n, stet_value node) {
     }
 }
 
-/* Visits the nodes of a piece; with `closed_too` also of a piece that is known to name no files. */
+/* Visits the nodes of a piece; with `closed_too` even if the piece is known to refer to no files. */
 static stet_status walk_piece(stet_space *space, int64_t branch, const char *piece, bool closed_too,
                               stet_node_visit each, void *ctx, stet_error *err) {
     stet_piece *p;
@@ -115,7 +115,7 @@ stet_status stet_lookout_names(stet_space *space, int64_t branch, const char *pi
 
 static void follow(void *ctx, const char *id) {
     if (stet_files_follow(ctx, id, NULL) != STET_OK) {
-        /* not a valid path or variable name: there is nothing to follow */
+        /* not a valid path or variable name: nothing to follow */
     }
 }
 
@@ -132,7 +132,7 @@ static bool is_file(const char *id) {
            strncmp(id, STET_ENV_PREFIX, strlen(STET_ENV_PREFIX)) == 0;
 }
 
-/* An absent file has no document, but actions that looked for it have recorded the read. */
+/* An absent file has no document, but the actions that looked for it have recorded the read. */
 static stet_status follow_reads(stet_files *files, stet_space *space, int64_t branch, stet_error *err) {
     stet_action_filter filter = {.generation = -1, .limit = PAGE};
     stet_status status = STET_OK;
@@ -212,7 +212,7 @@ struct stet_lookout {
     bool started;
     atomic_bool stop;
     atomic_int state;
-    pthread_mutex_t lock; /* of `why` */
+    pthread_mutex_t lock; /* guards `why` */
     stet_error why;
 };
 

@@ -11,7 +11,7 @@ static stet_status say_failure(const stet_drive_outcome *o, stet_error *err) {
     drive_first_failure(o->report.problems, o->failed_before, &first);
     const char *why = first.message;
     size_t len = strlen(o->piece);
-    bool named = strncmp(why, o->piece, len) == 0 && why[len] == '/'; /* some messages begin with the name already */
+    bool named = strncmp(why, o->piece, len) == 0 && why[len] == '/'; /* some messages already begin with the name */
     stet_fail(err, STET_FAILED, "%s%s%s%s%s", named ? "" : o->piece, named ? "" : "/", named ? "" : first.node,
               named ? "" : ": ", why);
     if (stet_value_count(o->report.problems) == 0)
@@ -22,6 +22,8 @@ static stet_status say_failure(const stet_drive_outcome *o, stet_error *err) {
 
 stet_status stet_piece_pull(stet_project *project, const stet_pull_request *request, stet_value *result,
                             stet_value *report, stet_error *err) {
+    if (!project)
+        return stet_fail_null(err);
     stet_pull_request known, *q = &known;
     stet_status status = stet_options_read(q, sizeof *q, request, "stet_pull_request", err);
     if (status != STET_OK)

@@ -1,9 +1,9 @@
 /* renew.c - reads the pattern files of existing pieces again.
  *
- * The file of a pattern is an input of its piece and of everything that reads the piece, over any number of documents,
- * pieces and spaces. So every drive looks at the file, not only a drive that names it. If the file is gone, the piece
- * stays as it is: its program is stored with it. A file that no longer defines its piece is an error, like a file that
- * can't be read.
+ * The file of a pattern is an input of its piece and of everything that reads the piece, through any number of documents,
+ * pieces and spaces. So every run checks the file, not only a run that names it. If the file is gone, the piece stays as
+ * it is: its program is stored with it. A file that no longer defines its piece is an error, like a file that can't be
+ * read.
  */
 
 #include <string.h>
@@ -69,7 +69,7 @@ static void add_due(void *ctx, const stet_piece *p) {
         stet_value_push(x->out, stet_value_string(p->name));
 }
 
-/* The pieces of one branch whose pattern files have changed, by name; the caller releases them. */
+/* The names of the pieces on one branch whose pattern files have changed. The caller releases them. */
 static stet_status due(const driver *d, stet_space *space, int64_t branch, stet_value *out, stet_error *err) {
     *out = stet_value_array();
     return stet_piece_each(space, branch, add_due, &(due_pieces){d, out}, err);
@@ -87,8 +87,8 @@ stet_status drive_patterns_changed(stet_project *project, stet_space *space, con
     return status;
 }
 
-/* Reports a problem once, however often the file is looked at while it stays. */
-static void tell(driver *d, stet_map *wrong, const stet_error *why) {
+/* Reports a problem once, however often the file is checked while it stays. */
+static void report_once(driver *d, stet_map *wrong, const stet_error *why) {
     size_t len = strlen(why->message);
     if (!stet_map_get(&d->reported, why->message, len) && !stet_map_get(wrong, why->message, len) && d->spec->note)
         d->spec->note(d->spec->ctx, why);
@@ -112,7 +112,7 @@ static stet_status renew_space(driver *d, driver *teller, stet_map *wrong, stet_
         } else if (renewed != STET_OK) {
             if (d != teller)
                 stet_fail_in(&why, "space \"%s\"", stet_space_name(d->space));
-            tell(teller, wrong, &why);
+            report_once(teller, wrong, &why);
             drive_note_invalid(invalid, stet_space_name(d->space), stet_value_as_string(&name, NULL), why.message);
             if (d == teller && d->spec->wrong)
                 d->spec->wrong(d->spec->ctx, stet_value_as_string(&name, NULL), &why);
@@ -126,7 +126,7 @@ static stet_status renew_space(driver *d, driver *teller, stet_map *wrong, stet_
     return status;
 }
 
-/* Another space, on its main branch: opened for writing only if there is something to set up. */
+/* Renews another space, on its main branch. It is opened for writing only if there is something to set up. */
 static stet_status renew_far(driver *d, const char *name, stet_map *wrong, stet_value *invalid, stet_error *err) {
     stet_drive_spec spec = {
         .space = name, .no_scan = d->spec->no_scan, .ctx = d->spec->ctx, .cancelled = d->spec->cancelled};
@@ -138,7 +138,7 @@ static stet_status renew_far(driver *d, const char *name, stet_map *wrong, stet_
         status = drive_patterns_changed(d->project, far.space, NULL, &changed, err);
     stet_space_close(far.space);
     far.space = NULL;
-    if (status != STET_OK && status != STET_NOT_FOUND) { /* an older format, maybe: a writer migrates it */
+    if (status != STET_OK && status != STET_NOT_FOUND) { /* maybe an older format, which a writer migrates */
         stet_error_clear(err);
         status = STET_OK;
         changed = true;
@@ -175,7 +175,7 @@ stet_status drive_renew_all(driver *d, stet_error *err) {
             if (err)
                 stet_error_move(err, &why);
         } else if (far != STET_OK && far != STET_NOT_FOUND) {
-            tell(d, &wrong, &why);
+            report_once(d, &wrong, &why);
         }
         stet_error_clear(&why);
     }

@@ -75,9 +75,8 @@ static void on_note(void *ctx, const stet_error *what) {
     stet_value_push(&r->notes, stet_value_string(what->message));
 }
 
-/* Patterns and files count as they are now, as in a run: whoever is made of an edited pattern does not claim to be up
- * to date. */
-static stet_status bring_up(rerunning *r, const place *p, stet_error *err) {
+/* Brings patterns and files up to date as in a run, so that no action of an edited pattern counts as up to date. */
+static stet_status update_copy(rerunning *r, const place *p, stet_error *err) {
     stet_drive_spec spec = {.space = p->space, .branch = p->branch, .ctx = r, .note = on_note};
     return drive_bring_up(r->project, &spec, false, err);
 }
@@ -91,7 +90,8 @@ static stet_status list_places(rerunning *r, const char *name, stet_error *err) 
     if (status != STET_OK)
         return status;
     status = stet_space_branches(s, NULL, false, 100000, &arena, &at, &count, err);
-    if (status == STET_CORRUPT) { /* of a branch: the check has named it. The default branch can still be compared */
+    /* The branch is damaged, and the check has reported it: the default branch can still be compared. */
+    if (status == STET_CORRUPT) {
         stet_error_clear(err);
         *stet_vec_add(&r->places) = (place){.space = stet_strdup(name), .branch = stet_strdup("")};
         status = STET_OK;
@@ -103,7 +103,7 @@ static stet_status list_places(rerunning *r, const char *name, stet_error *err) 
     return status;
 }
 
-/* Sets the marks that are owed, and lists all recorded actions. */
+/* Processes outstanding marks, and lists all recorded actions. */
 static stet_status list_actions(rerunning *r, place *p, stet_error *err) {
     stet_space *s;
     int64_t branch;
@@ -152,8 +152,8 @@ static uint64_t next_random(rerunning *r) {
     return z ^ z >> 31;
 }
 
-/* The n-th of those that were not chosen yet goes to the end of what is left of its place. */
-static int64_t take(rerunning *r, size_t left, const size_t gone[], place **from) {
+/* Chooses the n-th action that was not chosen yet, and moves it to the end of the remaining ones of its place. */
+static int64_t choose(rerunning *r, size_t left, const size_t gone[], place **from) {
     size_t n = (size_t)(next_random(r) % left);
     for (size_t i = 0;; i++) {
         place *p = &r->places.at[i];
@@ -169,7 +169,7 @@ static int64_t take(rerunning *r, size_t left, const size_t gone[], place **from
     }
 }
 
-static stet_status tell(rerunning *r, size_t done, size_t of, stet_error *err) {
+static stet_status report_progress(rerunning *r, size_t done, size_t of, stet_error *err) {
     if (r->spec->cancelled && r->spec->cancelled(r->spec->ctx))
         return stet_fail(err, STET_CANCELLED, "interrupted");
     if (r->spec->progress && done % 64 == 0)
@@ -182,7 +182,7 @@ static stet_status rerun_all(rerunning *r, stet_error *err) {
     size_t done = 0;
     for (size_t i = 0; i < r->places.len && status == STET_OK; i++)
         for (size_t k = 0; k < r->places.at[i].actions.len && status == STET_OK; k++) {
-            status = tell(r, done++, r->total, err);
+            status = report_progress(r, done++, r->total, err);
             if (status == STET_OK)
                 status = rerun_one(r, &r->places.at[i], r->places.at[i].actions.at[k], err);
         }
@@ -194,9 +194,9 @@ static stet_status rerun_some(rerunning *r, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t left = r->total; left > 0 && r->compared < r->spec->most && status == STET_OK; left--) {
         place *p;
-        int64_t action = take(r, left, gone, &p);
+        int64_t action = choose(r, left, gone, &p);
         gone[p - r->places.at]++;
-        status = tell(r, r->compared, r->spec->most < r->total ? r->spec->most : r->total, err);
+        status = report_progress(r, r->compared, r->spec->most < r->total ? r->spec->most : r->total, err);
         if (status == STET_OK)
             status = rerun_one(r, p, action, err);
     }
@@ -211,7 +211,7 @@ static stet_status rerun(rerunning *r, stet_error *err) {
         status = list_places(r, names.at[i], err);
     stet_names_release(&names);
     for (size_t i = 0; i < r->places.len && status == STET_OK; i++)
-        status = bring_up(r, &r->places.at[i], err);
+        status = update_copy(r, &r->places.at[i], err);
     for (size_t i = 0; i < r->places.len && status == STET_OK; i++)
         status = list_actions(r, &r->places.at[i], err);
     if (status == STET_OK)

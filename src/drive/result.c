@@ -7,8 +7,8 @@
 
 #define MAX_TRIES 5
 
-/* Actions that were put aside only because others kept changing what they read. Those that run in a cycle are put aside
- * whenever they are tried. */
+/* Were actions put aside only because others kept changing what they read? Those in a cycle are put aside at every
+ * attempt. */
 static bool only_conflicts(const stet_sched_report *r) {
     bool only = true;
     for (size_t i = 0; i < stet_value_count(r->problems) && only; i++) {
@@ -23,7 +23,7 @@ static bool may_be_fresh(const driver *d) {
     return !d->spec->observe_only && r->failed == 0 && (r->aside == 0 || only_conflicts(r));
 }
 
-/* Adds what ran to make the result fresh to the report: it is part of the run. */
+/* Adds what ran to make the result fresh to the report, because it is part of the run. */
 static stet_status settle_again(driver *d, size_t ran, stet_error *err) {
     const stet_sched_report *was = &d->out->report;
     stet_sched_report r = {0};
@@ -78,5 +78,5 @@ stet_status drive_read_result(driver *d, stet_error *err) {
         if (err)
             stet_error_move(err, &o->result_error);
     }
-    return settled; /* what can't be shown does not fail the run */
+    return settled; /* a result that can't be shown does not fail the run */
 }

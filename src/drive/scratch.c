@@ -44,7 +44,7 @@ static stet_status copy_space(const char *from, const char *to, stet_error *err)
     for (int i = 0; i < ATTEMPTS && status == STET_OK && !good; i++) {
         struct stat before, after;
         if (stet_sys_stat(from, &before) != 0)
-            break; /* gone: a space that was deleted */
+            break; /* a space that was deleted meanwhile */
         if (ns(before.st_mtim) > stet_clock_ns() - TICK_NS) {
             stet_clock_sleep_ms(TICK_NS / 1000000);
             continue;
@@ -97,7 +97,7 @@ static bool is_name(const char *name) {
     return name[0] != '.';
 }
 
-/* The directory of one space's index, with notes of those who died (files.h). A damaged copy is made again from the
+/* Copies the index of one space, with the notes of processes that died (files.h). A damaged copy is rebuilt from the
  * documents. */
 static stet_status copy_index(const char *from, const char *to, stet_error *err) {
     stet_names names = {0};
@@ -140,7 +140,7 @@ stet_status stet_scratch_open(const stet_project *p, stet_scratch *out, stet_err
 void stet_scratch_close(stet_scratch *s) {
     stet_project_close(s->project);
     if (s->dir && stet_file_remove_tree(s->dir, NULL) != STET_OK) {
-        /* it stays in the directory for temporary files */
+        /* the copy stays in the directory for temporary files */
     }
     stet_free(s->dir);
     *s = (stet_scratch){0};

@@ -8,6 +8,8 @@
 
 stet_status stet_piece_send(stet_project *project, const stet_event *given, stet_event_result *result,
                             stet_error *err) {
+    if (!project)
+        return stet_fail_null(err);
     stet_event known, *event = &known;
     stet_status status = stet_options_read(event, sizeof *event, given, "stet_event", err);
     if (status != STET_OK)

@@ -14,19 +14,19 @@
 
 #define USE_UP_NODES 10000 /* a larger pattern is released while its graph is built */
 
-/* A file whose last change is nearer than this to the moment it was read may have been changed again within the same
- * tick of the file system's clock: its times prove nothing. */
+/* A file that was changed less than this before it was read may have been changed again within the same tick of the
+ * file system's clock: its times prove nothing. */
 #define TICK_NS 20000000
 
-/* A file as it is remembered: inside the project relative to its root, so that a project that is moved or copied has
- * its own patterns. Links below the root are not followed: where they lead may change. */
+/* The path of a file as it is stored: inside the project relative to its root, so that a project that is moved or
+ * copied uses its own patterns. Links below the root are not followed, because their targets may change. */
 static char *kept_path(const stet_project *p, const char *file) {
     const char *root = stet_project_root(p);
     size_t len = strlen(root);
     struct stat top, st;
     if (strncmp(file, root, len) == 0 && file[len] == '/')
         return stet_strdup(file + len + 1);
-    /* The path may lead to the project by another way, such as a link. */
+    /* The path may lead to the project in another way, for example through a link. */
     for (const char *slash = strchr(file + 1, '/'); slash && stet_sys_stat(root, &top) == 0;
          slash = strchr(slash + 1, '/')) {
         char *above = stet_strndup(file, (size_t)(slash - file));
@@ -46,7 +46,7 @@ char *drive_source_path(const stet_project *p, stet_value source) {
     return text[0] == '/' ? stet_strdup(text) : stet_file_join(stet_project_root(p), text);
 }
 
-/* What is remembered of a file. */
+/* What is stored about a file. */
 static stet_value source_of(const char *kept, const struct stat *st, int64_t seen_ns) {
     stet_value v = stet_value_object();
     stet_value_put(&v, "file", stet_value_string(kept));
@@ -59,7 +59,7 @@ static stet_value source_of(const char *kept, const struct stat *st, int64_t see
     return v;
 }
 
-/* Is the file provably the one that the piece was set up from? */
+/* Is the file provably the one from which the piece was set up? */
 static bool same_source(stet_value was, stet_value now) {
     static const char *const keys[] = {"file", "size", "mtimeNs", "ctimeNs", "inode", "device"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -70,14 +70,14 @@ static bool same_source(stet_value was, stet_value now) {
            stet_value_as_int(stet_value_get(was, "ctimeNs")) + TICK_NS < seen;
 }
 
-/* A pattern file, found and looked at once. */
+/* A pattern file, found and inspected once. */
 typedef struct pattern_file {
-    const char *given; /* as messages name it */
-    char *kept;        /* as it is remembered */
-    stet_value source; /* what is remembered of it, with the time of this look */
+    const char *given; /* for messages */
+    char *kept;        /* as stored */
+    stet_value source; /* what is stored about it, with the time of this inspection */
 } pattern_file;
 
-static stet_status look_at(const stet_project *p, const char *given, pattern_file *out, stet_error *err) {
+static stet_status inspect_file(const stet_project *p, const char *given, pattern_file *out, stet_error *err) {
     struct stat st;
     char *file;
     int64_t seen = stet_clock_ns();
@@ -104,15 +104,15 @@ bool drive_source_changed(const stet_project *project, const stet_piece *p) {
     stet_value source = stet_value_get(p->envelope, "source");
     char *path = drive_source_path(project, source);
     pattern_file now = {0};
-    bool there = path && look_at(project, path, &now, NULL) == STET_OK,
+    bool there = path && inspect_file(project, path, &now, NULL) == STET_OK,
          changed = there && (p->rebuild || !same_source(source, now.source));
     forget(&now);
     stet_free(path);
     return changed;
 }
 
-/* docs/pattern-format.md, "Pieces and pattern files": does the piece follow its file whatever the pattern is called? If
- * its name is not the pattern's, or ever was not. */
+/* docs/pattern-format.md, "Pieces and pattern files": does the piece follow its file whatever the pattern is named? It
+ * does if its name is not, or once was not, that of the pattern. */
 static bool is_called(const char *piece, const char *name) {
     size_t len = strcspn(piece, "@");
     return strlen(name) == len && strncmp(piece, name, len) == 0;
@@ -133,7 +133,7 @@ static stet_status say_detached(const stet_piece *p, const char *path, const cha
     return STET_INVALID;
 }
 
-/* What changes of a piece whose program stays. */
+/* The changes to a piece whose program stays. */
 typedef struct small_change {
     driver *d;
     const char *piece;
@@ -143,7 +143,7 @@ typedef struct small_change {
 static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
     small_change *c = ctx;
     int64_t branch = c->d->branch;
-    stet_piece *p; /* as this transaction sees it */
+    stet_piece *p; /* as seen by this transaction */
     stet_status status = stet_piece_load(c->d->space, branch, c->piece, -1, &p, err);
     if (status != STET_OK)
         return status;
@@ -157,7 +157,7 @@ static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
     return status;
 }
 
-/* The program stays: where it came from (null: as before), and what is to be set. */
+/* Keeps the program, and stores where it came from (null: as before) and the values to set. */
 static stet_status adjust(driver *d, const stet_piece *piece, stet_value source, bool own, stet_error *err) {
     small_change c = {d, piece->name, source, own ? d->spec->set : stet_value_null(),
                       own ? d->spec->unset : stet_value_null()};
@@ -173,7 +173,7 @@ static stet_piece *find_piece(const driver *d, const char *name) {
     return name && stet_piece_load(d->space, d->branch, name, -1, &p, NULL) == STET_OK ? p : NULL;
 }
 
-/* Is the piece up to date with the file as it was provably seen before? Then the file is not even read. */
+/* Is the piece up to date with the file, which is provably unchanged? Then the file is not even read. */
 static bool is_set_up(const stet_piece *p, const pattern_file *file) {
     return p && p->marked && !p->rebuild && same_source(stet_value_get(p->envelope, "source"), file->source);
 }
@@ -199,8 +199,8 @@ static stet_status install(driver *d, stet_pattern *pattern, const char *piece, 
     return stet_lookout_follow(d->files, d->space, spec->branch, piece, err);
 }
 
-/* Reads the file and brings the piece in line with it. `before` is the piece as it is stored, or NULL; `*piece` NULL:
- * it is called as the pattern is. */
+/* Reads the file and updates the piece. `before` is the stored piece, or NULL. `*piece` NULL: it gets the name of the
+ * pattern. */
 static stet_status set_up_from(driver *d, pattern_file *file, const stet_piece *before, char **piece, bool own,
                                stet_error *err) {
     const stet_drive_spec *spec = d->spec;
@@ -225,11 +225,11 @@ static stet_status set_up_from(driver *d, pattern_file *file, const stet_piece *
         status = say_detached(before, file->given, pattern->name, err);
     if (status == STET_OK && (!same || (before && is_tied(before))))
         stet_value_put(&file->source, "tied", stet_value_bool(true));
-    bool stays =
+    bool same_program =
         before && before->marked && !before->rebuild && pattern && stet_hash_equal(before->program, pattern->hash);
     if (status == STET_OK)
-        status =
-            stays ? adjust(d, before, file->source, own, err) : install(d, pattern, *piece, file->source, own, err);
+        status = same_program ? adjust(d, before, file->source, own, err)
+                              : install(d, pattern, *piece, file->source, own, err);
     stet_piece_free(found);
     stet_pattern_free(pattern);
     return status;
@@ -238,7 +238,7 @@ static stet_status set_up_from(driver *d, pattern_file *file, const stet_piece *
 stet_status drive_set_up_again(driver *d, const stet_piece *p, bool own, stet_error *err) {
     pattern_file file;
     char *path = drive_source_path(d->project, stet_value_get(p->envelope, "source")), *piece = stet_strdup(p->name);
-    stet_status status = look_at(d->project, path, &file, err);
+    stet_status status = inspect_file(d->project, path, &file, err);
     if (status == STET_OK)
         status = is_set_up(p, &file) ? adjust(d, p, stet_value_null(), own, err)
                                      : set_up_from(d, &file, p, &piece, own, err);
@@ -250,7 +250,7 @@ stet_status drive_set_up_again(driver *d, const stet_piece *p, bool own, stet_er
     return status;
 }
 
-/* The piece that is driven without a pattern: it exists, and its file may have changed. */
+/* Sets up the piece that is run without naming a pattern: it exists, and its file may have changed. */
 static stet_status set_up_stored(driver *d, stet_error *err) {
     stet_status status = drive_look(d, err);
     if (status != STET_OK)
@@ -267,7 +267,7 @@ static stet_status renew_driven(driver *d, stet_error *err) {
     return status == STET_OK ? drive_renew_all(d, err) : status;
 }
 
-/* Which piece a file was set up as is remembered in a document, by the path of the file: the name of the pattern is
+/* The piece that was set up from a file is stored in a document, by the path of the file: the name of the pattern is
  * inside the file, which is not read if it is unchanged. */
 static char *memory_of(const pattern_file *file) {
     char hex[STET_HASH_HEX];
@@ -275,7 +275,7 @@ static char *memory_of(const pattern_file *file) {
     return stet_asprintf("pattern-file:%s", hex);
 }
 
-/* `*piece` NULL: nothing is remembered. */
+/* `*piece` NULL: nothing is stored. */
 static stet_status recall_piece(const driver *d, const pattern_file *file, char **piece, stet_error *err) {
     stet_doc_state state;
     char *id = memory_of(file);
@@ -315,8 +315,8 @@ static stet_status remember_piece(const driver *d, const pattern_file *file, ste
     return status;
 }
 
-/* The driven piece follows the file that was given. A remembered name is trusted only if the file is provably the same:
- * the pattern may have another name by now, and then it is another piece. */
+/* Sets up the piece of the given file. A stored name is trusted only if the file is provably the same: otherwise the
+ * pattern may have another name by now, which makes it another piece. */
 static stet_status set_up_given(driver *d, pattern_file *file, stet_error *err) {
     const stet_drive_spec *spec = d->spec;
     char *known = NULL;
@@ -360,7 +360,7 @@ stet_status drive_prepare(driver *d, stet_error *err) {
     stet_status status = spec->piece ? stet_piece_in(spec->piece, spec->scope, &d->piece, err) : STET_OK;
     if (status == STET_OK && spec->pattern) {
         pattern_file file;
-        status = look_at(d->project, spec->pattern, &file, err);
+        status = inspect_file(d->project, spec->pattern, &file, err);
         if (status == STET_OK)
             status = set_up_given(d, &file, err);
         forget(&file);

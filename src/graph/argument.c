@@ -13,7 +13,7 @@
 #define OF_CELL   "cell:"
 #define ALL_OF_IT "."
 
-/* The envelope of a document, or null; the caller releases it. */
+/* Loads the envelope of a document, or null. The caller releases it. */
 typedef stet_status load_fn(void *ctx, const stet_docname *name, stet_value *envelope, stet_error *err);
 
 static stet_status load_read(void *ctx, const stet_docname *name, stet_value *envelope, stet_error *err) {
@@ -27,7 +27,7 @@ static stet_status load_read(void *ctx, const stet_docname *name, stet_value *en
     return status == STET_NOT_FOUND ? STET_OK : status;
 }
 
-/* Not recorded: for who only looks whether a write is allowed. */
+/* Not recorded as a read: used only to decide whether a write is allowed. */
 static stet_status load_peek(void *ctx, const stet_docname *name, stet_value *envelope, stet_error *err) {
     stet_value v;
     stet_error mine = STET_ERROR_INIT;
@@ -64,15 +64,15 @@ static stet_status remove_member(stet_tx *tx, const stet_docname *name, stet_val
     return status;
 }
 
-/* Null: there is no mark. Consumes `mark`. */
+/* Null removes the mark. Consumes `mark`. */
 static stet_status write_mark(stet_tx *tx, const stet_docname *name, stet_value envelope, stet_value mark,
                               stet_error *err) {
     return stet_value_type(mark) != STET_TYPE_NULL ? stet_tx_write_member(tx, name, MARK, mark, err)
                                                    : remove_member(tx, name, envelope, MARK, err);
 }
 
-/* O2: what the value is now was set by hand, and computations write over it. `over` false: none do, so the value alone
- * says it. What computations wrote before is gone either way. */
+/* O2: notes that the current value was set by hand and that computations write over it. `over` false: none do, so that
+ * the value itself says it. Earlier writes of computations are lost either way. */
 static stet_status write_hand(stet_tx *tx, const stet_docname *name, stet_value envelope, bool over, stet_error *err) {
     stet_value now, v, hand;
     stet_status status = remove_member(tx, name, envelope, STET_CELL_WRITTEN, err);
@@ -87,15 +87,15 @@ static stet_status write_hand(stet_tx *tx, const stet_docname *name, stet_value 
 }
 
 typedef struct defaults {
-    stet_value root;     /* of the program; owned. Null: not stored any more */
-    stet_value argument; /* an empty object where none is given; borrowed */
+    stet_value root;     /* of the program; owned. Null: no longer stored */
+    stet_value argument; /* an empty object if none is given; borrowed */
     stet_value cells;    /* {NAME: {"default"?, ...}}; borrowed */
-    stet_value outputs;  /* as outputs_of has them; owned */
-    stet_value handed;   /* as stet_piece_cell_inputs has them; owned */
-    stet_value earlier;  /* A5: the programs that the piece had before, an array; owned */
-    stet_value owned;    /* {NAME: true}: cells that were nodes', where no more is known; owned */
+    stet_value outputs;  /* in the form of outputs_of; owned */
+    stet_value handed;   /* in the form of stet_piece_cell_inputs; owned */
+    stet_value earlier;  /* A5: the earlier programs of the piece, an array; owned */
+    stet_value owned;    /* {NAME: true}: cells that belonged to nodes, if nothing else is known; owned */
     stet_value empty;    /* owned */
-    bool lost;           /* what the defaults were is not known */
+    bool lost;           /* the earlier defaults are unknown */
 } defaults;
 
 static void defaults_of(stet_value root, defaults *d) {
@@ -135,7 +135,7 @@ static bool has_default(stet_value cell, stet_value *out) {
     return stet_value_find(cell, "default", 7, out);
 }
 
-/* A5: the programs of older revisions of a piece whose marks can't be relied on; none if they can. */
+/* A5: loads the programs of older revisions if the marks of a piece can't be relied on; otherwise none. */
 static stet_status load_earlier(stet_space *s, int64_t branch, const stet_piece *p, defaults *d, stet_error *err) {
     enum { PAGE = 100 };
     stet_docname name = stet_piece_name(p, NULL);
@@ -155,7 +155,7 @@ static stet_status load_earlier(stet_space *s, int64_t branch, const stet_piece 
             stet_doc_state state = {0};
             stet_value_release(at[i].payload);
             if (status != STET_OK || stet_space_load(s, branch, &name, at[i].seq, &state, NULL) != STET_OK)
-                continue; /* what is lost of the past proves nothing */
+                continue; /* a lost revision proves nothing */
             stet_value cid = stet_value_get(stet_value_get(state.value, "pattern"), "program"), envelope;
             const char *hex = stet_value_type(cid) == STET_TYPE_STRING ? stet_value_as_string(&cid, NULL) : "";
             if (strncmp(hex, "cid:", 4) == 0 && !stet_map_get(&seen, hex, strlen(hex))) {
@@ -217,7 +217,7 @@ static stet_value overrides_of(stet_value envelope, const defaults *d) {
     bool parts = stet_value_type(value) == STET_TYPE_OBJECT && stet_value_type(was) == STET_TYPE_OBJECT;
     if (stet_value_type(mark) == STET_TYPE_BOOL && stet_value_as_bool(mark))
         return stet_value_bool(true);
-    if (d->lost) /* then marks alone tell */
+    if (d->lost) /* then only marks tell */
         return stet_value_count(mark) > 0 ? stet_value_retain(mark) : stet_value_null();
     if (!parts)
         return stet_value_count(mark) > 0 || (stet_value_type(handed) == STET_TYPE_NULL &&
@@ -244,7 +244,7 @@ static stet_value overrides_of(stet_value envelope, const defaults *d) {
     return stet_value_null();
 }
 
-/* A1: the argument with new defaults, without what computations wrote. `*set` may grow: a part of what can't be told
+/* A1: the argument with new defaults, without what computations wrote. `*set` may grow by parts that can't be told
  * apart. Consumes nothing. */
 static stet_value argument_with(stet_value envelope, stet_value now, stet_value *set) {
     stet_value value = stet_value_get(envelope, "value"), mark = stet_value_get(envelope, MARK), hand = value, by;
@@ -269,7 +269,7 @@ static stet_value argument_with(stet_value envelope, stet_value now, stet_value 
     return out;
 }
 
-/* The argument (`cell` NULL) or a named cell. */
+/* Checks the argument (`cell` NULL) or a named cell. */
 static stet_status check_value(const char *piece, const char *cell, stet_value schema, stet_value envelope,
                                stet_error *err) {
     stet_value v;
@@ -291,7 +291,7 @@ static stet_status check_value(const char *piece, const char *cell, stet_value s
     return status;
 }
 
-/* `hash` of a schema, or null. The caller releases the schema. */
+/* Loads a schema by its hash; a null hash gives null. The caller releases the schema. */
 static stet_status load_schema(load_fn *load, void *ctx, stet_value hash, stet_value *schema, stet_error *err) {
     *schema = stet_value_null();
     if (stet_value_type(hash) != STET_TYPE_STRING)
@@ -310,8 +310,8 @@ static stet_status load_schema(load_fn *load, void *ctx, stet_value hash, stet_v
     return status;
 }
 
-/* One part of a piece that is set up; `header` is the member "process" of its result document. A cell that is the
- * output of a node is checked with what the node returns. */
+/* Checks one part of a piece that is set up; `header` is the member "process" of its result document. A cell that is
+ * the output of a node is checked with what the node returns. */
 static stet_status check_part(load_fn *load, void *ctx, const char *piece, stet_value header, const char *cell,
                               stet_error *err) {
     stet_value envelope, schema, hash = stet_value_get(header, "argumentSchema");
@@ -348,7 +348,7 @@ stet_status stet_piece_check_parts(stet_space *s, int64_t branch, const stet_pie
     return check_parts(load_head, &(at_head){s, branch}, p->name, stet_value_get(p->envelope, "process"), err);
 }
 
-/* {KEY or /POINTER: value}, marked as set. */
+/* Sets {KEY or /POINTER: value} in the argument, and marks the parts as set. */
 static stet_status set_argument(stet_tx *tx, const char *piece, stet_value set, stet_error *err) {
     char *id = stet_piece_part(piece, "argument", NULL);
     stet_docname name = stet_piece_at(piece, id);
@@ -406,7 +406,7 @@ static stet_status follow_argument(stet_tx *tx, const stet_piece_setup *s, const
     return status;
 }
 
-/* {NAME: [{"node","link"}]}: outputs of nodes that are in a cell, or are one. The caller releases it. */
+/* {NAME: [{"node","link"}]}: outputs of nodes that are a cell or a part of one. The caller releases it. */
 static stet_value outputs_of(const stet_process *g) {
     stet_value out = stet_value_object(), list;
     char *prefix = stet_piece_part(g->piece, "cell", "");
@@ -435,7 +435,7 @@ typedef struct handing {
     char *argument, *cell;
     const char *scope;
     stet_value keys, cells; /* of the argument: {KEY: true}, or true */
-    bool all;               /* links that are no cells, too */
+    bool all;               /* links that are not cells, too */
 } handing;
 
 static bool note_handed(void *ctx, stet_value binding, stet_pathref place) {
@@ -475,7 +475,7 @@ stet_value stet_piece_cell_inputs(const stet_process *g) {
         if (!stet_stream_is_handler(g->nodes[i].row)) {
             h.all = false;
             stet_binding_walk(stet_value_get(g->nodes[i].row, "inputs"), note_handed, &h);
-            h.all = true; /* and what its children take as cells */
+            h.all = true; /* includes what its children take as cells */
             stet_binding_walk(stet_value_get(g->nodes[i].row, "materializer"), note_handed, &h);
         }
     if (stet_value_type(h.keys) == STET_TYPE_BOOL || stet_value_count(h.keys) > 0)
@@ -513,7 +513,7 @@ static bool place_of(stet_value output, stet_path *out) {
     return stet_link_read(stet_value_get(output, "link"), &l, out) && stet_path_ref(out).len > whole;
 }
 
-/* A3, for outputs that are a part of a cell: [[OUTPUT, value]] of those that the new graph has, too. The caller
+/* A3, for outputs that are a part of a cell: [[OUTPUT, value]] for those that the new graph still has. The caller
  * releases it. */
 static stet_value kept_outputs(stet_value envelope, stet_value was, stet_value now) {
     stet_path path = STET_PATH_INIT;
@@ -531,8 +531,8 @@ static stet_value kept_outputs(stet_value envelope, stet_value was, stet_value n
     return kept;
 }
 
-/* {"value": VALUE} with null at the place of each output: what is left to compare is not the nodes'. A place that can't
- * be reached is not masked. The caller releases it. */
+/* {"value": VALUE} with null at the place of each output, so that only what does not belong to nodes is compared. A
+ * place that can't be reached is not masked. The caller releases it. */
 static stet_value masked(stet_value value, stet_value outputs) {
     stet_path path = STET_PATH_INIT;
     stet_value envelope = stet_value_object();
@@ -548,8 +548,8 @@ static stet_value masked(stet_value value, stet_value outputs) {
     return envelope;
 }
 
-/* The places of outputs in a cell that was set, without the nodes: what the default has there, or nothing. Objects that
- * were made to hold an output go with it. */
+/* Removes the outputs of nodes from a cell that was set: each place gets what the default has there, or nothing.
+ * Objects that were made only to hold an output are removed too. */
 static stet_status clear_outputs(stet_tx *tx, const stet_docname *name, stet_value outputs, const stet_value *initial,
                                  stet_error *err) {
     stet_path path = STET_PATH_INIT;
@@ -600,7 +600,7 @@ static bool is_whole(stet_value outputs) {
     return whole;
 }
 
-/* `outputs` are parts of it that are nodes' (A3). `own`: all of it is. */
+/* Was the cell set? `outputs` are the parts of it that belong to nodes (A3). `own`: all of it does. */
 static bool cell_is_set(stet_value envelope, const defaults *d, const char *name, stet_value outputs, bool own) {
     stet_value was = stet_value_null(), mark = stet_value_get(envelope, MARK),
                value = stet_value_get(envelope, "value");
@@ -613,7 +613,7 @@ static bool cell_is_set(stet_value envelope, const defaults *d, const char *name
         return false;
     if (!known && stet_value_count(outputs) == 0)
         return true;
-    /* Without a default there was nothing but what holds the outputs. */
+    /* Without a default, the cell held only its outputs. */
     stet_value none = stet_value_object(), here = masked(value, outputs), there = masked(known ? was : none, outputs);
     bool same = stet_value_equal(here, there);
     stet_value_release(none);
@@ -622,7 +622,7 @@ static bool cell_is_set(stet_value envelope, const defaults *d, const char *name
     return !same;
 }
 
-/* The default, whatever the cell is now: setting up a new piece begins with it. And what was set. */
+/* Checks the default, which a new piece begins with, and a value that was set. */
 static stet_status check_cell(stet_tx *tx, const char *piece, const char *name, stet_value cell, bool output,
                               stet_error *err) {
     stet_value initial, envelope, schema = stet_value_get(cell, "schema");
@@ -729,7 +729,7 @@ stet_status stet_piece_follow(stet_tx *tx, const stet_piece_setup *s, stet_error
         status = follow_argument(tx, s, &was, &now, err);
     for (size_t i = 0; i < stet_value_count(now.cells) && status == STET_OK; i++)
         status = follow_cell(tx, s->process->piece, stet_value_key_at(now.cells, i, NULL), &was, &now, err);
-    for (size_t i = 0; i < stet_value_count(was.cells) && status == STET_OK; i++) { /* those that are gone */
+    for (size_t i = 0; i < stet_value_count(was.cells) && status == STET_OK; i++) { /* cells that were removed */
         size_t len;
         const char *name = stet_value_key_at(was.cells, i, &len);
         if (!stet_value_find(now.cells, name, len, NULL))
@@ -740,7 +740,7 @@ stet_status stet_piece_follow(stet_tx *tx, const stet_piece_setup *s, stet_error
     return status;
 }
 
-/* Is it the argument (*cell NULL) or a named cell of a piece? */
+/* Does the id belong to the argument (*cell NULL) or a named cell of a piece? */
 static bool is_part(const char *id, const char **cell) {
     const char *part = strncmp(id, "piece:", 6) == 0 ? strchr(id + 6, ':') : NULL;
     *cell = part && strncmp(part, ":cell:", 6) == 0 ? part + 6 : NULL;
@@ -760,7 +760,7 @@ stet_status stet_piece_mark_set(stet_tx *tx, const stet_docname *name, stet_path
         bool part = stet_path_next(path, &cursor, &scratch, &key, &len);
         mark = stet_value_retain(was);
         if (stet_value_type(was) == STET_TYPE_BOOL && stet_value_as_bool(was)) {
-            /* all of it already */
+            /* all of it is set already */
         } else if (cell || stet_value_type(now) != STET_TYPE_OBJECT) {
             stet_value_release(mark);
             mark = stet_value_bool(true);
@@ -864,7 +864,8 @@ static bool is_childs(const char *cell) {
     return strchr(cell, '[') != NULL;
 }
 
-/* Cells of children are overrides where they are marked: what else differs from the default is a computation's. */
+/* Names overrides in cells of children: only those that are marked, because any other difference from the default was
+ * computed. */
 static stet_status name_child_overrides(stet_space *s, int64_t branch, const stet_piece *p, stet_value *names,
                                         stet_error *err) {
     enum { PAGE = 1000 };
@@ -936,7 +937,7 @@ static stet_status not_set(const stet_piece *p, const char *name, stet_value nam
     return STET_INVALID;
 }
 
-/* Of a name as name_of_key makes it, or of any pointer to one key. */
+/* The key of a name as name_of_key makes it, or of any pointer to one key. */
 static stet_status key_of_name(const char *name, stet_path *out, stet_error *err) {
     if (name[0] == '/')
         return stet_path_of_pointer(out, name, strlen(name), err);
@@ -991,7 +992,7 @@ static stet_status unset_cell(stet_tx *tx, const stet_piece *p, const char *cell
     stet_value envelope, initial;
     stet_status status = load_read(tx, &part, &envelope, err);
     if (status == STET_OK) {
-        /* Beside the value of a child's cell lies its default. */
+        /* The default of a child's cell is stored beside its value. */
         if (has_default(is_childs(cell) ? envelope : stet_value_get(d->cells, cell), &initial)) {
             status = stet_tx_write_member(tx, &part, "value", stet_value_retain(initial), err);
             if (status == STET_OK)

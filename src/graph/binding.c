@@ -152,7 +152,7 @@ bool pattern_resolve(stet_pattern *p, stet_value binding, stet_pattern_ref *out,
     }
     out->kind = slot->n & 1 ? STET_REF_NODE : STET_REF_CELL;
     out->index = (uint32_t)(slot->n >> 1);
-    /* A node that names its output is read there. */
+    /* A node with an explicit output is read at that output. */
     if (out->kind == STET_REF_NODE && p->nodes[out->index].explicit_output) {
         const stet_pattern_ref *o = &p->nodes[out->index].output;
         char *joined = stet_arena_alloc(&p->arena, o->path.len + out->path.len + 1);

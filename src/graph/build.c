@@ -27,7 +27,7 @@ static stet_value link_to(const stet_build *b, const char *id, stet_pathref path
     return stet_link_make(&name, path);
 }
 
-/* What lies below a binding: further along a link, inside a value. Null if nothing does. */
+/* The part of a binding at a path: further along a link, or inside a value. Null if there is none. */
 static stet_value below(stet_value binding, stet_pathref path, bool as_cell) {
     stet_value cur = binding, inner, link;
     stet_buf scratch = STET_BUF(0);
@@ -79,7 +79,7 @@ static stet_value own_argument(const stet_build *b, stet_pathref path) {
     return out;
 }
 
-/* The argument of a child, or a part of it: what its coordinator passes on is read where it is. */
+/* The argument of a child, or a part of it: what its coordinator passes on is read at its source. */
 static stet_value child_argument(const stet_build *b, const stet_pattern_ref *r) {
     stet_buf scratch = STET_BUF(0);
     size_t cursor = 0, len;
@@ -149,7 +149,7 @@ stet_value stet_build_binding(stet_build *b, stet_value binding) {
         stet_type t = stet_value_type(f->from);
         stet_pattern_ref ref;
         stet_value inner;
-        if (have) { /* a child is ready: put it in its place */
+        if (have) { /* a child is complete: put it in its place */
             size_t i = f->next++;
             if (t == STET_TYPE_ARRAY) {
                 stet_value_put_at(&f->to, i, done);
@@ -166,7 +166,7 @@ stet_value stet_build_binding(stet_build *b, stet_value binding) {
             f->to = link_of_ref(b, &ref);
             leaf = true;
         } else if (f->next == 0 && !leaf && stet_binding_is_literal(f->from, &inner)) {
-            leaf = true; /* stays wrapped: what is inside is not looked at when it is read */
+            leaf = true; /* stays wrapped: its content is not evaluated when it is read */
         }
         if (leaf || f->next >= stet_value_count(f->from)) {
             done = f->to;
@@ -176,7 +176,7 @@ stet_value stet_build_binding(stet_build *b, stet_value binding) {
         }
         stet_value child = stet_value_at(f->from, f->next);
         if (stet_value_type(child) != STET_TYPE_ARRAY && stet_value_type(child) != STET_TYPE_OBJECT) {
-            f->next++; /* a scalar stays what it is */
+            f->next++; /* a scalar stays as it is */
             continue;
         }
         *stet_vec_add(&stack) = (copy_frame){child, stet_value_retain(child), 0};
@@ -185,7 +185,7 @@ stet_value stet_build_binding(stet_build *b, stet_value binding) {
     return done;
 }
 
-/* Keeps a schema once, by hash. */
+/* Keeps each schema once, by hash. */
 static stet_value keep(stet_build *b, stet_value schema) {
     char hex[STET_HASH_HEX];
     stet_hash_hex(stet_hash_value(schema), hex);
@@ -206,8 +206,9 @@ static void copy_member(stet_value from, const char *key, stet_value *to) {
         stet_value_put(to, key, stet_value_retain(v));
 }
 
-/* The fingerprint covers what makes the result: code, bindings, schemas, kind. Not: rank, options of timing, texts. Of
- * `after`: what a node read as somebody's file another node may write from now on, and comes first. */
+/* The fingerprint covers what determines the result: code, bindings, schemas, kind; not rank, timing options or texts.
+ * It covers `after` as well: a file that the node read as a source may now be written by another node, which then runs
+ * first. */
 static stet_status fingerprint(stet_build *b, const char *id, stet_value descriptor, stet_value *row, stet_error *err) {
     stet_hash code = {{0}};
     stet_status status = b->modules ? b->modules->fingerprint(b->modules->ctx, descriptor, &code, err) : STET_OK;
@@ -220,7 +221,7 @@ static stet_status fingerprint(stet_build *b, const char *id, stet_value descrip
     stet_value all = stet_value_object();
     for (size_t i = 0; i < sizeof covered / sizeof *covered; i++)
         copy_member(*row, covered[i], &all);
-    if (b->modules) { /* the kind says what of the descriptor counts */
+    if (b->modules) { /* the kind of the module says which parts of the descriptor count */
         char hex[STET_HASH_HEX];
         stet_hash_hex(code, hex);
         stet_value schemas = stet_value_object(), module = stet_value_get(all, "module");
@@ -236,7 +237,8 @@ static stet_status fingerprint(stet_build *b, const char *id, stet_value descrip
     return STET_OK;
 }
 
-/* What a coordinator's row says of its children: which template, how many ranks they take, what is in them. */
+/* Adds what the row of a coordinator says about its children: the template, how many ranks they take, and what they
+ * contain. */
 static stet_status add_template(stet_build *b, const stet_pattern_node *n, stet_child_role role, stet_value *row,
                                 stet_error *err) {
     if (role == STET_CHILD_RETURNS) {
@@ -275,7 +277,7 @@ static stet_status add_template(stet_build *b, const stet_pattern_node *n, stet_
     return status;
 }
 
-/* `link`: where the result goes, or null for what the node says. */
+/* `link`: where the result goes; null: where the node says. */
 static stet_status build_row(stet_build *b, const stet_pattern_node *n, stet_value link, stet_value *out,
                              stet_error *err) {
     stet_value row = stet_value_object(), module = stet_value_retain(n->module);
@@ -284,7 +286,7 @@ static stet_status build_row(stet_build *b, const stet_pattern_node *n, stet_val
     keep_schema(b, n->module, "resultSchema", &module);
     stet_value_put(&row, "module", module);
     if (stet_value_type(n->inputs) == STET_TYPE_ARRAY) {
-        /* Positions are keys from here on. */
+        /* From here on, positions are keys. */
         stet_value inputs = stet_value_object();
         for (size_t i = 0; i < stet_value_count(n->inputs); i++) {
             char key[24];
@@ -316,7 +318,7 @@ static stet_status build_row(stet_build *b, const stet_pattern_node *n, stet_val
     keep_schema(b, n->value, "resultSchema", &row);
     static const char *const options[] = {"debounceMs", "throttleMs", "noDebounce",
                                           "onRestart",  "verifier",   "materializerWriteInputPaths",
-                                          "title",      "metadata"}; /* the last two: for people */
+                                          "title",      "metadata"}; /* the last two are for people */
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         copy_member(n->value, options[i], &row);
     stet_status status = role == STET_CHILD_NONE ? STET_OK : add_template(b, n, role, &row, err);
@@ -329,8 +331,8 @@ static stet_status build_row(stet_build *b, const stet_pattern_node *n, stet_val
     return status;
 }
 
-/* A filter is two actions: the coordinator, which has a child for each element, and the one that reads what the
- * children say and keeps the elements. */
+/* A filter is two actions: the coordinator, which has a child for each element, and the action that reads the results
+ * of the children and keeps the elements. */
 static stet_status build_filter(stet_build *b, const stet_pattern_node *n, stet_built *out, stet_error *err) {
     char *hidden = stet_asprintf("%s[]", n->id), *doc = part(b, "node", hidden);
     stet_value link = link_to(b, doc, STET_PATH_ROOT), row = stet_value_object(), module = stet_value_object(),
@@ -363,7 +365,7 @@ stet_status stet_build_node(stet_build *b, const stet_pattern_node *n, stet_buil
     return build_row(b, n, stet_value_null(), &out->row[0], err);
 }
 
-/* Modules of large graphs are much the same: equal ones that come soon after each other are one value. */
+/* Modules of large graphs are mostly alike: equal ones that follow each other closely share one value. */
 #define RECENT 8
 typedef struct recent {
     stet_value at[RECENT];
@@ -382,11 +384,11 @@ static void share_module(recent *r, stet_value *row) {
     r->next = (r->next + 1) % RECENT;
 }
 
-/* The node as it was authored is not looked at again. */
+/* Releases a node of the pattern that is not needed any more. */
 static void use_up(stet_build *b, stet_value *authored, size_t i) {
     stet_pattern_node *n = &b->p->nodes[i];
     n->id = b->g->nodes[stet_map_get(&b->g->ids, n->id, strlen(n->id))->n].id;
-    if (n->explicit_output) /* others may still be bound to what it says */
+    if (n->explicit_output) /* others may still be bound to its output */
         return;
     n->value = n->module = n->inputs = stet_value_null();
     stet_value_put_at(authored, i, stet_value_null());
@@ -426,7 +428,7 @@ stet_status stet_build_all(stet_build *b, stet_error *err) {
     b->links = NULL;
     if (status == STET_OK)
         stet_cells_envelopes(b->g, b->p);
-    if (stet_value_type(authored) == STET_TYPE_ARRAY) { /* `output` of some may point into it */
+    if (stet_value_type(authored) == STET_TYPE_ARRAY) { /* `output` of some nodes may point into it */
         stet_map_release(&b->p->names);
         free(b->p->nodes);
         b->p->names = (stet_map){0};

@@ -11,7 +11,7 @@ static bool says_cell(stet_value schema) {
     return stet_value_type(schema) == STET_TYPE_OBJECT && stet_value_as_bool(stet_value_get(schema, "asCell"));
 }
 
-/* What a schema of all inputs says of one: by name, by position, or by name in the one object of a tuple. */
+/* What a schema of all inputs says about one input: by name, by position, or by name in the only object of a tuple. */
 static bool schema_says(stet_value schema, bool handler, const char *key, size_t len) {
     stet_value v, items = stet_value_get(schema, "prefixItems");
     size_t index, first = handler; /* a handler's first argument is the event */
@@ -130,7 +130,7 @@ static void declared(stet_value row, stet_value paths, stet_value *out) {
 
 typedef struct cell_list {
     stet_value links;
-    bool all; /* whatever is linked to, and not only what is given as a cell */
+    bool all; /* every link, and not only inputs that are cells */
 } cell_list;
 
 static void add_link(stet_value *links, stet_value link) {
@@ -153,7 +153,7 @@ static bool add_cell(void *ctx, stet_value binding, stet_pathref place) {
     return true;
 }
 
-/* What lies at a path into the inputs: one link with more keys, or all links below. */
+/* Adds what is at a path into the inputs: one link with more keys, or all links below. */
 static void add_passed(stet_value inputs, stet_pathref path, stet_value *out) {
     stet_value cur = inputs;
     size_t cursor = 0, len, index;
@@ -207,7 +207,7 @@ stet_value stet_cells_row_envelopes(stet_value row) {
                passes = stet_value_get(row, "passes");
     cell_list cells = {stet_value_array(), false};
     declared(row, paths, &cells.links);
-    /* What a coordinator says of itself does not bind its children. */
+    /* What a coordinator declares about itself does not bind its children. */
     if (!is_declared(row) || stet_child_role_of(row) != STET_CHILD_NONE)
         stet_binding_walk(inputs, add_cell, &cells);
     for (size_t i = 0; i < stet_value_count(passes); i++) {
@@ -222,14 +222,14 @@ stet_value stet_cells_row_envelopes(stet_value row) {
     return cells.links;
 }
 
-/* The input of a coordinator from which a member of its children's argument comes, if that has another name. */
+/* The input of a coordinator that provides a member of its children's argument, if that has another name. */
 static const char *input_behind(const char *key, size_t len) {
     if (len == 7 && memcmp(key, "element", 7) == 0)
-        return "list"; /* a copy, but links in it lead where they lead */
+        return "list"; /* a copy, but links in it keep their targets */
     return len == 11 && memcmp(key, "accumulator", 11) == 0 ? "initial" : NULL;
 }
 
-/* A place in the argument of a child. */
+/* Adds a place in the argument of a child. */
 static void add_pass(stet_pathref path, stet_value *out) {
     stet_buf scratch = STET_BUF(0);
     size_t cursor = 0, len;
@@ -272,7 +272,7 @@ stet_value stet_cells_passes(const stet_process *shape) {
     return out;
 }
 
-/* The document that is the node's own output, its scope and its id as note_read has them; or NULL. */
+/* The document that is the node's own output, as scope and id in the form of note_read; or NULL. */
 static char *own_output(stet_value row) {
     stet_link l;
     stet_path path = STET_PATH_INIT;
@@ -281,7 +281,7 @@ static char *own_output(stet_value row) {
     return id;
 }
 
-/* The pattern node that a row was made from: that of a filter's coordinator is called NAME[]. */
+/* The pattern node from which a row was made; that of a filter's coordinator is called NAME[]. */
 static const stet_pattern_node *authored(const stet_pattern *p, const char *id) {
     size_t len = strlen(id);
     if (len > 2 && strcmp(id + len - 2, "[]") == 0)

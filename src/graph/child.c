@@ -160,7 +160,7 @@ static bool find_index(void *ctx, stet_value binding, stet_pathref place) {
     return !s->found;
 }
 
-/* Is the place of the element in the list ever asked for? A child that does not ask is not touched when it moves. */
+/* Does the template use the position of the element? If not, its children are not touched when elements move. */
 static bool names_index(stet_pattern *p) {
     index_search s = {p, false};
     for (size_t i = 0; i < p->node_count && !s.found; i++)
@@ -260,7 +260,8 @@ static void end(stet_build *b) {
     stet_value_release(b->own);
 }
 
-/* Resolving a reference leaves its path in the memory of the pattern: after very many of them it is read anew. */
+/* Resolving a reference leaves its path in the memory of the pattern, so that after very many of them the pattern is
+ * parsed again. */
 static stet_status refresh(stet_template *t, stet_error *err) {
     if (t->pattern->arena.total < t->fresh + ((size_t)8 << 20))
         return STET_OK;
@@ -273,8 +274,9 @@ static stet_status refresh(stet_template *t, stet_error *err) {
     return status;
 }
 
-/* What it is given as a cell may be one for its coordinator alone: the shape does not know of that. It runs unasked if
- * it would as a part of its pattern, or if the coordinator does: then nobody looks at what comes of either. */
+/* Adjusts the cells of a child: an input may be a cell only for its coordinator, which the shape does not know. The
+ * child runs unasked if it would as part of its pattern, or if the coordinator does, since nobody reads the output of
+ * either. */
 static void place_cells(stet_value shape, stet_value parent, stet_value *row) {
     if (stet_value_find(*row, "stream", 6, NULL))
         return;
@@ -291,7 +293,7 @@ static void place_cells(stet_value shape, stet_value parent, stet_value *row) {
         stet_value_put(row, "onDemand", stet_value_bool(true));
 }
 
-/* Children have circles of their own, and otherwise are where their coordinator is. */
+/* Children have circles of their own; otherwise they belong to the circle of their coordinator. */
 static void place_in_circle(stet_value shape, const char *instance, stet_value parent, stet_value *row) {
     stet_value own = stet_value_get(shape, "circle"), around = stet_value_get(parent, "circle");
     if (stet_value_type(own) == STET_TYPE_STRING) {
@@ -303,7 +305,7 @@ static void place_in_circle(stet_value shape, const char *instance, stet_value p
     }
 }
 
-/* What the row of a child has beside its bindings: its place in the order, whether it is wanted, whose child it is. */
+/* Adds what the row of a child has beside its bindings: its rank, whether it is wanted, and its coordinator. */
 static void place(stet_template *t, const char *local, const char *instance, const char *coordinator, stet_value parent,
                   stet_value *row) {
     const stet_process_node *shape = stet_process_find(t->shape, local);

@@ -15,7 +15,7 @@ typedef struct checking {
     stet_space *s;
     const stet_piece *p;
     stet_process *g;
-    stet_map children; /* instance -> 1: its document was met */
+    stet_map children; /* instance -> 1: its document was found */
     bool repair;
     stet_buf *problems;
     size_t *found, *repaired;
@@ -39,7 +39,7 @@ static stet_status load_value(void *ctx, const char *id, stet_value *value, stet
     return STET_OK;
 }
 
-/* Those that the indexes name; a child may have no nodes at all. */
+/* Notes the children in the indexes; a child may have no nodes at all. */
 static stet_status note_children(checking *c, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t i = 0; i < c->g->node_count && status == STET_OK; i++) {
@@ -68,7 +68,7 @@ static stet_status drop(stet_tx *tx, void *ctx, stet_error *err) {
     return stet_tx_drop(tx, ctx, err);
 }
 
-/* `what` is the part of the id after "piece:NAME:", `skip` how long its kind is. */
+/* `what` is the part of the id after "piece:NAME:"; `skip` is the length of its kind. */
 static bool belongs(checking *c, const char *what, size_t skip) {
     const char *id = what + skip;
     if (strncmp(what, "children:", 9) == 0) {
@@ -78,16 +78,16 @@ static bool belongs(checking *c, const char *what, size_t skip) {
     bool child = strncmp(what, "child:", 6) == 0;
     size_t len = child ? strlen(id) : stet_child_instance(id);
     if (len == 0)
-        return true; /* the piece's own */
+        return true; /* it belongs to the piece itself */
     stet_slot *slot = stet_map_get(&c->children, id, len);
     if (slot && child)
         slot->n = 1;
     return slot != NULL;
 }
 
-/* Is its record one of a run that went well, whatever changed since? One that failed after its program was changed has
- * left the children of the program before as they were, and so may a node without a record: it looks at all of them
- * when it runs. What is neither recorded nor a node never will. */
+/* Is its record that of a successful run, whatever changed since? A node that failed after its program was changed has
+ * left the children of the earlier program unchanged, and so may a node without a record: it visits all of them when it
+ * runs. What is neither recorded nor a node never runs. */
 static bool has_succeeded(checking *c, const stet_action_key *key) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
@@ -107,7 +107,7 @@ static char *coordinator_of(checking *c, const char *id, size_t len) {
     return stet_child_coordinator(id, len, false);
 }
 
-/* Does something of a child, by its name, wait for one of those above it to succeed? */
+/* Does something of a child, given by name, wait for a coordinator above it to succeed? */
 static bool awaits(checking *c, const char *id) {
     bool waits = false;
     for (const char *at = strchr(id, '['); at && !waits; at = strchr(at + 1, '[')) {
@@ -149,7 +149,7 @@ static stet_status check_docs(checking *c, const char *kind, stet_error *err) {
     return status;
 }
 
-/* A child without its document is made whole by its coordinator, which looks at all of them when it is unknown: then
+/* A child without a document is repaired by its coordinator, which visits all of its children when it is unknown: then
  * nothing is wrong any more. */
 static stet_status check_missing(checking *c, stet_error *err) {
     const void *key;
@@ -172,7 +172,7 @@ static stet_status check_missing(checking *c, stet_error *err) {
     return status;
 }
 
-/* Where a link of a chain finds what those before it made. */
+/* Does a link of a chain lead to the output of its predecessor? */
 static bool follows(checking *c, stet_template *t, const stet_process_node *n, stet_value child, stet_value before) {
     stet_value want;
     if (stet_value_type(before) != STET_TYPE_STRING) {
@@ -191,7 +191,7 @@ static bool follows(checking *c, stet_template *t, const stet_process_node *n, s
     return same;
 }
 
-/* Does the document of a child show its result as the template has it, and nothing if that is one cell? */
+/* Does the document of a child show its result as the template defines it, and nothing if the result is one cell? */
 static bool shows_result(checking *c, stet_template *t, const stet_process_node *n, stet_value child,
                          const char *instance) {
     stet_value want = stet_child_result(t, c->p->name, n->row, instance), shown;
@@ -201,7 +201,7 @@ static bool shows_result(checking *c, stet_template *t, const stet_process_node 
     return same;
 }
 
-/* Are the documents there, and as they must be, that stand for streams of their handlers? */
+/* Do the documents that represent streams of handlers exist, with the right content? */
 static stet_status has_streams(checking *c, const stet_template *t, const char *instance, bool *has, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t i = 0; i < t->shape->node_count && *has && status == STET_OK; i++) {
@@ -226,7 +226,7 @@ static stet_status has_streams(checking *c, const stet_template *t, const char *
     return status;
 }
 
-/* Has a child what its coordinator gave it? One without a document is another matter. */
+/* Does a child have what its coordinator gave it? A child without a document is checked elsewhere. */
 static stet_status is_as_given(checking *c, const stet_child_index *index, stet_template *t, const stet_process_node *n,
                                size_t i, bool *is, stet_error *err) {
     stet_value key = stet_value_at(index->keys, i), before = i ? stet_value_at(index->keys, i - 1) : stet_value_null(),
@@ -254,8 +254,8 @@ static stet_status is_as_given(checking *c, const stet_child_index *index, stet_
     return status;
 }
 
-/* What somebody else wrote into the document of a child is not noticed by a run as long as no action read it there: the
- * indexes know the coordinator's output only, not each of its children. */
+/* A run does not notice what others wrote into the document of a child as long as no action read it there: the indexes
+ * know only the output of the coordinator, not each of its children. */
 static stet_status check_given(checking *c, const stet_process_node *n, stet_templates *all, stet_error *err) {
     stet_child_docs docs = {c, load_value};
     stet_child_index index;
@@ -272,7 +272,7 @@ static stet_status check_given(checking *c, const stet_process_node *n, stet_tem
             status = is_as_given(c, &index, t, n, i, &is, err);
             if (status != STET_OK || is)
                 continue;
-            if (c->repair) /* it gives all of them their elements again */
+            if (c->repair) /* the coordinator gives all of them their elements again */
                 status = stet_observe_distrust(c->s, 0, &action, 1, STET_REASON_REPAIRED, err);
             stet_value key = stet_value_at(index.keys, i);
             char *instance = stet_child_instance_id(n->id, stet_value_as_string(&key, NULL));
@@ -294,7 +294,7 @@ static stet_status check_all_given(checking *c, stet_error *err) {
     return status;
 }
 
-/* Who starts a piece asks for what is marked: an action without a record would never run. */
+/* A start asks only for marked actions: one without a record would never run. */
 
 typedef struct gone_list {
     checking *c;
@@ -314,7 +314,7 @@ static bool note_action(void *ctx, int64_t action, const char *name, size_t name
     return true;
 }
 
-/* One that was observed in a later generation than the one that was read has its node there. */
+/* An action that was observed in a later generation than the one that was read has its node there. */
 static bool is_of_this(checking *c, const stet_action_key *key) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
@@ -323,8 +323,9 @@ static bool is_of_this(checking *c, const stet_action_key *key) {
     return is;
 }
 
-/* The record of an action that is gone is left by a crash in set-up, and harmless: it is no problem, but repair takes
- * it away, as gc does. Of a child it is one: coordinators take theirs away with what they bring forth. */
+/* A crash in a set-up leaves the records of removed actions. They are harmless and not reported, but a repair removes
+ * them, as gc does. For a child it is a problem: coordinators remove the records of their children together with the
+ * children. */
 static stet_status check_left_over(checking *c, gone_list *l, stet_status status, stet_error *err) {
     for (size_t i = 0; i < l->at.len; i++) {
         stet_action_key key = stet_piece_action(c->p, l->at.at[i]);
@@ -342,7 +343,7 @@ static stet_status check_left_over(checking *c, gone_list *l, stet_status status
     return status;
 }
 
-/* A child that a coordinator brought forth without recording is its coordinator's matter, which does not stand. */
+/* A child that a coordinator created without recording it belongs to that coordinator, which is outdated. */
 static bool is_awaited(checking *c, const char *id) {
     size_t len = stet_child_instance(id);
     if (len == 0)
@@ -379,9 +380,9 @@ static stet_status check_records(checking *c, stet_error *err) {
     gone_list l = {.c = c};
     stet_action_filter all = {.piece = c->p->doc, .scope = c->p->scope, .generation = -1};
     if (stet_hash_equal(c->p->runtime, stet_piece_unrecorded()))
-        return STET_OK; /* what there is is not about this graph, and whoever starts it knows */
+        return STET_OK; /* the records are not about this graph, and every start knows */
     stet_status status = stet_observe_scan(c->s, 0, &all, note_action, &l, err);
-    bool some = stet_map_len(&l.known) != 0; /* with none at all the piece is taken for one that was never recorded */
+    bool some = stet_map_len(&l.known) != 0; /* without any record the piece counts as one that was never recorded */
     status = check_left_over(c, &l, status, err);
     if (status == STET_OK && some)
         status = check_lost(c, &l, err);
@@ -436,8 +437,8 @@ static stet_status check_piece(stet_space *s, const char *name, bool repair, ste
     return status;
 }
 
-/* Setting a program up takes several transactions, and a piece is read in several: what is wrong while others write is
- * looked at again. */
+/* Setting up a program takes several transactions, and a piece is read in several: a problem found while others write
+ * is checked again. */
 static stet_status check_calmly(stet_space *s, const char *name, bool repair, stet_buf *problems, size_t *found,
                                 size_t *repaired, bool *waited, stet_error *err) {
     enum { ATTEMPTS = 3, PAUSE_MS = 100 };
@@ -468,7 +469,8 @@ stet_status stet_children_check(stet_space *s, bool repair, stet_buf *problems, 
     for (size_t i = 0; i < stet_value_count(names) && status == STET_OK; i++) {
         stet_value name = stet_value_at(names, i);
         status = check_calmly(s, stet_value_as_string(&name, NULL), repair, problems, found, repaired, &waited, err);
-        if (status == STET_NOT_FOUND || status == STET_CORRUPT) { /* no piece, or one that says so when it is opened */
+        /* Not a piece, or one that is reported when it is opened. */
+        if (status == STET_NOT_FOUND || status == STET_CORRUPT) {
             if (err)
                 stet_error_clear(err);
             status = STET_OK;

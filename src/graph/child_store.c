@@ -146,7 +146,7 @@ stet_status stet_child_row(const stet_child_docs *docs, const stet_piece *p, con
     stet_status status = STET_OK;
     if (!stet_child_id_valid(node, strlen(node)))
         return stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no node \"%.100s\"", p->name, node);
-    /* From the outermost coordinator inwards; the number of steps is bounded by the length of an id. */
+    /* From the outermost coordinator inwards; the length of an id limits the number of steps. */
     for (const char *at = node; status == STET_OK;) {
         const char *end = strstr(at, "].");
         if (!end) { /* the node itself */
@@ -156,7 +156,7 @@ stet_status stet_child_row(const stet_child_docs *docs, const stet_piece *p, con
         char *local = stet_strndup(at, strcspn(at, "["));
         stet_value made;
         status = one_row(docs, p, parent, parent_row, instance, local, modules, all, &made, err);
-        if (status == STET_OK && stet_child_role_of(made) == STET_CHILD_NONE) { /* a filter, perhaps */
+        if (status == STET_OK && stet_child_role_of(made) == STET_CHILD_NONE) { /* maybe a filter */
             char *hidden = stet_asprintf("%s[]", local);
             stet_value_release(made);
             status = one_row(docs, p, parent, parent_row, instance, hidden, modules, all, &made, err);
@@ -180,9 +180,9 @@ stet_status stet_child_row(const stet_child_docs *docs, const stet_piece *p, con
     return status;
 }
 
-/* A template that changed is not in force until its coordinator has run: until then a child has the nodes that it was
- * made with, and of those the ones that the new template still has. A record of any other node would belong to nobody,
- * and outlive a return to the old template. */
+/* A changed template takes effect only when its coordinator has run. Until then a child has the nodes it was made with,
+ * as far as the new template still has them. A record of any other node would belong to nobody, and survive a return to
+ * the old template. */
 static stet_value rows_of_made(const stet_child_index *index, const stet_template *t, const char *instance,
                                stet_value rows) {
     char hex[STET_HASH_HEX];
@@ -205,7 +205,7 @@ stet_status stet_child_add_all(const stet_child_docs *docs, stet_process *g, con
                                stet_error *err) {
     stet_templates mine = {0}, *all = modules && modules->templates ? modules->templates : &mine;
     stet_status status = STET_OK;
-    /* Rows that are added here are looked at in their turn. */
+    /* Rows that are added here are visited later in the same loop. */
     for (size_t i = 0; i < g->node_count && status == STET_OK; i++) {
         stet_value row = stet_value_retain(g->nodes[i].row), hold = stet_value_null();
         const char *coordinator = g->nodes[i].id;
@@ -216,8 +216,8 @@ stet_status stet_child_add_all(const stet_child_docs *docs, stet_process *g, con
             continue;
         }
         status = load_index(docs, g->piece, coordinator, &hold, &index, err);
-        /* Children of what the node was before: it returns a pattern now, and has not done so yet. They have no rows any
-         * more, and go with its next good run. */
+        /* The node had children before and now returns a pattern, but has not run yet. The old children have no rows
+         * any more, and are removed by its next successful run. */
         if (stet_child_role_of(row) == STET_CHILD_RETURNS && stet_value_type(index.pattern) != STET_TYPE_OBJECT)
             index.count = 0;
         if (status == STET_OK && index.count > 0)
@@ -273,7 +273,7 @@ static stet_status visit_child(const stet_child_visitor *v, const char *piece, c
 
 typedef STET_VEC(char *) id_list;
 
-/* The children of these coordinators, and of those among their nodes. */
+/* Visits the children of these coordinators, and of the coordinators among their nodes. */
 static stet_status walk(const stet_child_docs *docs, const char *piece, id_list *todo, const stet_child_visitor *v,
                         stet_error *err) {
     stet_status status = STET_OK;

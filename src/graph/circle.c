@@ -8,10 +8,11 @@ typedef struct circles {
     const stet_circle_edge *edges;
     size_t count, nodes;
     size_t *first; /* of each node's edges, in `order` */
-    size_t *order; /* edges by where they begin */
+    size_t *order; /* edges, sorted by where they begin */
 } circles;
 
-/* Edges on a shortest way from one node to another, into `way` (as many as there are nodes); 0: there is none. */
+/* Finds a shortest way from one node to another and stores its edges in `way` (with room for as many as there are
+ * nodes); 0: there is none. */
 static size_t find_way(const circles *g, size_t from, size_t to, size_t *way) {
     size_t *via = stet_alloc(g->nodes * sizeof *via), *todo = stet_alloc(g->nodes * sizeof *todo), head = 0, tail = 0;
     for (size_t i = 0; i < g->nodes; i++)
@@ -40,7 +41,7 @@ static size_t find_way(const circles *g, size_t from, size_t to, size_t *way) {
     return len;
 }
 
-/* Takes away nodes that no edge leaves, again and again: what stays is in a circle, or leads to one. */
+/* Removes nodes without outgoing edges until none is left: the others are in a circle, or lead to one. */
 static void peel(const circles *g, bool *gone) {
     size_t *waits = stet_alloc_zero((g->nodes + 1) * sizeof *waits), *todo = stet_alloc((g->nodes + 1) * sizeof *todo);
     size_t *back = stet_alloc_zero((g->nodes + 2) * sizeof *back);
@@ -87,7 +88,7 @@ size_t stet_circle_find(size_t nodes, const stet_circle_edge *edges, size_t coun
             continue;
         way[0] = i;
         len = find_way(&g, edges[i].to, edges[i].from, way + 1);
-        len += len > 0; /* one circle is enough: the next may be the same from another side */
+        len += len > 0; /* one circle is enough: the next may be the same, found from another node */
     }
     stet_free(at);
     stet_free(gone);

@@ -38,12 +38,12 @@ static stet_value piece_of(stet_tx *tx, const stet_docname *name, char **piece, 
     return header;
 }
 
-/* Parts of a piece that others than stet write: what people set, and outputs, whose writer runs again. */
+/* Parts of a piece that may be written from outside: what people set, and outputs, whose node runs again. */
 static bool is_open(const char *part) {
     return strcmp(part, "argument") == 0 || strncmp(part, "cell:", 5) == 0 || strncmp(part, "node:", 5) == 0;
 }
 
-/* Programs, schemas and the like, stored by hash: what refers to them relies on what they are. */
+/* Programs, schemas and the like are stored by hash: documents that refer to them rely on their content. */
 static bool is_by_hash(const stet_docname *name) {
     static const char *const kinds[] = {"program:", "schema:", "pattern-file:"};
     stet_hash hash;
@@ -62,7 +62,7 @@ static stet_status refuse_by_hash(const stet_docname *name, stet_error *err) {
     return STET_INVALID;
 }
 
-/* Is `cell` of a child that is there? */
+/* Is `cell` a cell of an existing child? */
 static bool childs_cell(stet_tx *tx, const char *piece, const char *cell) {
     const char *end = strrchr(cell, ']');
     if (!end || end[1] != '.')
@@ -101,7 +101,7 @@ static stet_status guard(stet_tx *tx, const stet_docname *name, stet_error *err)
     return status;
 }
 
-/* A cell that the pattern of the piece no longer has is nobody's. */
+/* A cell that the pattern of the piece no longer has belongs to nobody. */
 static bool has_cell(stet_tx *tx, const char *piece, stet_value header, const char *cell) {
     if (strchr(cell, '['))
         return childs_cell(tx, piece, cell);
@@ -148,7 +148,7 @@ static stet_status guard_gone(stet_tx *tx, const stet_docname *name, stet_error 
     return status;
 }
 
-/* All of a value goes if it is removed, moved elsewhere, or the envelope is replaced by one without. */
+/* Does the operation remove the whole value: by removing it, moving it, or replacing the envelope by one without it? */
 static bool takes_all(const stet_patch *op) {
     stet_pathref gone = op->kind == STET_PATCH_MOVE ? op->from : op->path;
     size_t cursor = 0, len, keys = 0;

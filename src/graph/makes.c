@@ -10,18 +10,19 @@
 #include "files/path.h"
 #include "graph/child.h"
 
-#define MAX_PATH_LEN 120 /* of what is kept of a path: escaped it is at most three times as long, and fits an id */
+/* Of the part of a path that is kept: escaped it is at most three times as long, and fits into an id. */
+#define MAX_PATH_LEN 120
 
 typedef struct taking {
     stet_space *space;
     int64_t branch;
-    stet_value inputs; /* null: nothing is filled in */
-    bool plain;        /* paths without {...}, too */
-    stet_buf path;     /* of the input that was asked for last */
+    stet_value inputs; /* null: nothing is substituted */
+    bool plain;        /* also paths without {...} */
+    stet_buf path;     /* of the input that was requested last */
     stet_value out;
 } taking;
 
-/* The path of the file that an input is: the link leads to its document, or to a value that says it. */
+/* The path of the file that an input refers to: the link leads to its document, or to a value that names it. */
 static bool path_of_link(taking *t, stet_value binding) {
     stet_link l;
     stet_path at = STET_PATH_INIT;
@@ -103,8 +104,8 @@ stet_address stet_makes_cell(const char *path, stet_arena *arena) {
     return cell;
 }
 
-/* The same path or pattern where the directories before its first wildcard, or before its name, are what links lead to:
- * an output that is a link is replaced itself. Caller frees; NULL: it has no other name. */
+/* The same path or pattern with the links among its directories resolved, up to the first wildcard or the last name: an
+ * output that is a link is itself replaced. Caller frees; NULL: there is no other name. */
 static char *behind_links(const char *root, const char *path) {
     size_t n = strcspn(path, "*?[\\{");
     while (n > 0 && path[n - 1] != '/')
@@ -162,7 +163,7 @@ static void place(placing *p, const char *id) {
     *stet_vec_add(&p->out) = (stet_address){NULL, {stet_arena_strdup(p->arena, id), ""}, STET_PATH_ROOT};
 }
 
-/* Might it be a directory? Of what has no document nobody knows. */
+/* Might it be a directory? Without a document nobody knows. */
 static bool may_be_directory(const placing *p, const char *id) {
     stet_doc_state state;
     if (stet_space_load(p->space, p->branch, &(stet_docname){id, NULL}, -1, &state, NULL) != STET_OK)
@@ -173,16 +174,16 @@ static bool may_be_directory(const placing *p, const char *id) {
     return may;
 }
 
-/* Files and directories that were read and that a path may be, lie in or take in. */
+/* Adds the files and directories that were read and that a path may be, lie in or contain. */
 static stet_status place_files(placing *p, const char *path, stet_error *err) {
     size_t plain = strcspn(path, "{");
     const char *slash = path[plain] ? strrchr(path, '/') : NULL;
-    bool deep = slash && slash > path + plain; /* the directories are not known either */
+    bool deep = slash && slash > path + plain; /* the directories are unknown too */
     const char *const *ids;
     size_t count;
     stet_buf id = STET_BUF(0), name = STET_BUF(0);
     char *start = stet_strndup(path, plain);
-    for (const char *at = strchr(start, '/'); at; at = strchr(at + 1, '/')) { /* M3: they may hold it */
+    for (const char *at = strchr(start, '/'); at; at = strchr(at + 1, '/')) { /* M3: they may contain it */
         char *dir = stet_strndup(start, (size_t)(at - start)), *above = stet_file_id(dir);
         place(p, above);
         stet_free(above);

@@ -4,7 +4,7 @@
 
 #include "base/suggest.h"
 
-#define NAMED 12 /* nodes, where none is near */
+#define NAMED 12 /* nodes that are listed if none is similar */
 
 void stet_process_hint_node(const stet_process *g, const char *typed, stet_error *err) {
     stet_suggest near = stet_suggest_begin(typed);

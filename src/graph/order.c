@@ -13,14 +13,14 @@
 
 typedef struct writer {
     uint32_t node, next; /* next writer of the same document */
-    bool perhaps;        /* it may write there: an envelope, */
-    bool said;           /* which it names itself */
+    bool perhaps;        /* it may write there: an envelope */
+    bool said;           /* the node declares the envelope itself */
     stet_pathref path;
 } writer;
 
 typedef struct edge {
     uint32_t from, to;
-    bool sure; /* always read, and covered by what is written */
+    bool sure; /* always read, and completely covered by what is written */
 } edge;
 
 typedef struct work {
@@ -30,12 +30,12 @@ typedef struct work {
     STET_VEC(writer) writers;
     STET_VEC(edge) edges;
     bool *certain, *shown;
-    STET_VEC(uint32_t) queue; /* certain nodes whose inputs are still to be followed */
+    STET_VEC(uint32_t) queue; /* certain nodes whose inputs have not been followed yet */
     stet_arena arena;
-    /* of the walk under way */
+    /* of the current walk */
     uint32_t reader; /* NONE: the result */
     stet_value module;
-    bool before; /* it only comes after what it is bound to */
+    bool before; /* only ordered after what it is bound to */
     stet_path path;
     stet_buf key;
 } work;
@@ -77,14 +77,14 @@ static void now_certain(work *w, uint32_t node) {
     *stet_vec_add(&w->queue) = node;
 }
 
-/* A cell that two nodes are given, and neither says what it does with it: that is no reason to put one behind the
- * other, let alone each behind the other. What they read is known when they have run. */
+/* Two nodes are given the same cell, and neither declares how it uses it. That is no reason to order one after the
+ * other, let alone each after the other. Their reads are known once they have run. */
 static bool share(const work *w, const stet_link *l) {
     stet_value row = w->g->nodes[w->reader].row;
     return l->as_cell && !is_said(row) && stet_value_find(row, "materializer", 12, NULL);
 }
 
-/* One link of a node's inputs, or of the result. */
+/* Visits one link in the inputs of a node, or in the result. */
 static bool visit(void *ctx, stet_value binding, stet_pathref place) {
     work *w = ctx;
     stet_link l;
@@ -131,7 +131,7 @@ static void collect(work *w) {
     stet_binding_walk(g->binding, visit, w);
     for (size_t i = 0; i < g->node_count; i++) {
         if (stet_value_find(g->nodes[i].row, "stream", 6, NULL))
-            continue; /* a handler is run by its events, and is no reader before */
+            continue; /* a handler is run by its events, and is not a reader before */
         w->reader = (uint32_t)i;
         w->module = stet_value_get(g->nodes[i].row, "module");
         stet_binding_walk(stet_value_get(g->nodes[i].row, "inputs"), visit, w);
@@ -139,8 +139,8 @@ static void collect(work *w) {
         stet_binding_walk(stet_value_get(g->nodes[i].row, "after"), visit, w);
         w->before = false;
         stet_value kind = stet_value_get(g->nodes[i].row, "kind");
-        /* A verdict is wanted whether or not the result leads to it; effects and verifiers among its children are
-         * wanted as its own would be. */
+        /* A verifier is wanted whether or not the result leads to it; effects and verifiers among its children are
+         * wanted likewise. */
         if (g->wants_all ||
             (stet_value_type(kind) == STET_TYPE_STRING && strcmp(stet_value_as_string(&kind, NULL), "effect") == 0) ||
             stet_value_as_bool(stet_value_get(g->nodes[i].row, "verifier")) ||
@@ -152,7 +152,7 @@ static void collect(work *w) {
     }
 }
 
-/* Edges by one of their ends: at[start[n]] .. at[start[n + 1]] are those of node n. */
+/* Edges grouped by one of their ends: at[start[n]] .. at[start[n + 1]] are those of node n. */
 typedef struct adjacency {
     uint32_t *start, *at;
 } adjacency;
@@ -174,7 +174,8 @@ static void release(adjacency *a) {
     free(a->at);
 }
 
-/* Tarjan's components, without recursion: a component's number is larger than those of all it leads to. */
+/* Tarjan's algorithm without recursion: the number of a component is larger than those of all components it leads
+ * to. */
 static uint32_t components(const work *w, const adjacency *out, uint32_t *component) {
     size_t n = w->g->node_count;
     uint32_t *index = stet_alloc_zero((n ? n : 1) * sizeof *index), *low = stet_alloc((n ? n : 1) * sizeof *low);
@@ -226,8 +227,8 @@ static uint32_t components(const work *w, const adjacency *out, uint32_t *compon
     return count;
 }
 
-/* Numbers the members of a circle from `first` on, in the order in which they run: every reader behind a writer, but for
- * the edges that close a circle. That is the order of a depth-first search backwards, without recursion. */
+/* Numbers the members of a circle from `first` on, in the order in which they run: every reader after its writer,
+ * except for the edges that close a circle. This is the reverse order of a depth-first search, without recursion. */
 static void number_members(const work *w, const adjacency *out, const uint32_t *component, uint32_t first,
                            uint32_t size, uint32_t *next, uint32_t *turn) {
     STET_VEC(uint32_t) path = {0};
@@ -253,8 +254,8 @@ static void number_members(const work *w, const adjacency *out, const uint32_t *
     stet_vec_release(&path);
 }
 
-/* Nodes in a circle say which, by the smallest name in it, and when it is their turn. The one with that name is the
- * first, and none waits for one that comes later: so a circle which fails does so at the same node every time. */
+/* Nodes in a circle record its name, which is the smallest name in it, and their turn. The node with that name is the
+ * first, and none waits for a later one: so a circle that fails always fails at the same node. */
 static void name_circles(const work *w, const adjacency *out, const uint32_t *component, uint32_t count) {
     size_t n = w->g->node_count;
     uint32_t *least = stet_alloc_zero(((size_t)count + 1) * sizeof *least),
@@ -287,11 +288,12 @@ static void rank_nodes(const work *w, uint32_t *rank) {
     uint32_t *component = stet_alloc((n ? n : 1) * sizeof *component);
     uint32_t count = components(w, &out, component);
     name_circles(w, &out, component, count);
-    /* Nodes by component, sources first: the last number first. */
+    /* Nodes by component, sources first: from the highest number down. */
     uint32_t *start = stet_alloc_zero(((size_t)count + 2) * sizeof *start),
              *order = stet_alloc((n ? n : 1) * sizeof *order);
     uint32_t *level = stet_alloc_zero(((size_t)count + 1) * sizeof *level);
-    uint32_t *span = stet_alloc_zero(((size_t)count + 1) * sizeof *span); /* of children, between it and its readers */
+    /* Ranks of children, between the node and its readers. */
+    uint32_t *span = stet_alloc_zero(((size_t)count + 1) * sizeof *span);
     for (size_t i = 0; i < n; i++) {
         int64_t children = stet_value_as_int(stet_value_get(w->g->nodes[i].row, "span"));
         if (children > span[component[i]])
@@ -319,7 +321,7 @@ static void rank_nodes(const work *w, uint32_t *rank) {
     release(&out);
 }
 
-/* What a certain node always reads is certain. */
+/* What a certain node always reads is certain too. */
 static void follow_certain(work *w, const adjacency *in) {
     while (w->queue.len > 0) {
         uint32_t at = w->queue.at[--w->queue.len];
@@ -340,7 +342,7 @@ void stet_order_compute(stet_process *g, const stet_process_modules *modules) {
     adjacency in = by_end(&w, false);
     follow_certain(&w, &in);
     for (size_t i = 0; g->template && i < n; i++)
-        if (w.certain[i]) /* whatever becomes of the result */
+        if (w.certain[i]) /* independent of the result */
             stet_value_put(&g->nodes[i].row, "effectual", stet_value_bool(true));
     for (size_t i = 0; i < n; i++)
         if (w.shown[i])

@@ -8,7 +8,7 @@
 #define HAND    STET_CELL_HAND
 #define WRITTEN STET_CELL_WRITTEN
 
-/* What follows "piece:NAME:", or NULL: it is neither an argument nor a cell. */
+/* What follows "piece:NAME:"; NULL: it is neither an argument nor a cell. */
 static const char *part_of(const stet_docname *name) {
     const char *part = strncmp(name->id, "piece:", 6) == 0 ? strchr(name->id + 6, ':') : NULL;
     if (!part)
@@ -23,8 +23,7 @@ bool stet_piece_owns(const stet_piece *p, const stet_docname *name) {
            strcmp(name->scope ? name->scope : "", p->scope) == 0;
 }
 
-/* The first key of a place below "value", in `scratch` if it has to be decoded. False: the place is all of the value.
- */
+/* The first key of a place below "value", decoded into `scratch` if necessary. False: the place is the whole value. */
 static bool first_key(stet_pathref path, stet_buf *scratch, const char **key, size_t *len) {
     size_t cursor = 0;
     bool below = stet_path_next(path, &cursor, scratch, key, len); /* "value" itself */
@@ -44,7 +43,7 @@ static bool is_marked(stet_value envelope, stet_pathref path) {
     return marked;
 }
 
-/* The member "process" of the piece that a document belongs to, borrowed; null if there is no such piece. */
+/* The member "process" of the piece to which a document belongs, borrowed; null if there is no such piece. */
 static stet_value header_of(stet_tx *tx, const stet_docname *name) {
     stet_value envelope;
     char *doc = stet_strndup(name->id, 6 + strcspn(name->id + 6, ":"));
@@ -53,7 +52,7 @@ static stet_value header_of(stet_tx *tx, const stet_docname *name) {
     return there ? stet_value_get(envelope, "process") : stet_value_null();
 }
 
-/* {"value": DEFAULT}, or {} without a default. The caller releases it. False: nobody knows. */
+/* {"value": DEFAULT}, or {} without a default. The caller releases it. False: the default is unknown. */
 static bool default_of(stet_tx *tx, const stet_docname *name, stet_value envelope, stet_value *out) {
     const char *part = part_of(name);
     stet_value initial = stet_value_null(), program, from = envelope;
@@ -78,7 +77,7 @@ static bool default_of(stet_tx *tx, const stet_docname *name, stet_value envelop
     return true;
 }
 
-/* A4 (argument.h): do computations have this cell, or a key of this argument, as a cell? `key` NULL: any key. */
+/* A4 (argument.h): do computations use this cell, or a key of this argument, as a cell? `key` NULL: any key. */
 static bool is_handed(stet_value header, const char *part, const char *key, size_t len) {
     stet_value inputs = stet_value_get(header, "cellInputs");
     if (strcmp(part, "argument") == 0) {
@@ -91,8 +90,8 @@ static bool is_handed(stet_value header, const char *part, const char *key, size
            stet_value_find(stet_value_get(header, "cellOutputs"), cell, strlen(cell), NULL);
 }
 
-/* O2, where it is not stored: what is marked, and what no computation has, is as it was set; all else is as the default.
- * The caller releases it. False: nobody knows the default. */
+/* O2, if it is not stored: marked parts, and parts that no computation uses, are as they were set; everything else is
+ * as the default. The caller releases it. False: the default is unknown. */
 static bool hand_of(stet_tx *tx, const stet_docname *name, stet_value envelope, stet_value mark, stet_value *out) {
     const char *part = part_of(name), *key;
     stet_value header = header_of(tx, name), value, base, was;
@@ -133,7 +132,7 @@ static bool hand_of(stet_tx *tx, const stet_docname *name, stet_value envelope, 
     return true;
 }
 
-/* Makes one place of `hand` what it is in `envelope`. O3: in an array, all of the array. */
+/* Copies one place from `envelope` to `hand`. O3: in an array, the whole array. */
 static stet_status copy_place(stet_value *hand, stet_value envelope, stet_pathref path, stet_error *err) {
     stet_path place = STET_PATH_INIT;
     stet_buf scratch = STET_BUF(0);
@@ -162,7 +161,7 @@ static stet_status copy_place(stet_value *hand, stet_value envelope, stet_pathre
     return status;
 }
 
-/* O3, and a default that is no object has nothing below it: the place that is taken back as a whole. */
+/* The place that is reset as a whole (O3). If the default is not an object, nothing lies below it. */
 static stet_pathref whole_place(stet_value envelope, stet_value base, stet_pathref path) {
     stet_value cur = envelope, was = base;
     stet_buf scratch = STET_BUF(0);
@@ -183,7 +182,8 @@ static stet_pathref whole_place(stet_value envelope, stet_value base, stet_pathr
     return out;
 }
 
-/* A document that a transaction drops is its own from then on, and reads of it are not recorded: not before the end. */
+/* A document that a transaction deletes belongs to it from then on, and reads of it are not recorded: therefore only at
+ * the end. */
 static stet_status remove_place(stet_tx *tx, const stet_docname *name, stet_value base, stet_path *path, bool last,
                                 stet_error *err) {
     stet_value there;

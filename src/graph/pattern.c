@@ -66,7 +66,7 @@ stet_status stet_pattern_of_value(const char *file, stet_value root, const stet_
     return finish(&c, root, out, problems, err);
 }
 
-/* One problem, from an error of whoever read the text. */
+/* Makes a problem from the error of a reader. */
 static stet_value problem_of_error(const char *file, const stet_error *err, const char *fix) {
     stet_value p = stet_value_object(), at;
     stet_value_put(&p, "file", stet_value_string(file));

@@ -17,7 +17,7 @@ static bool full(const checker *c) {
     return stet_value_count(c->problems) >= STET_PATTERN_MAX_PROBLEMS;
 }
 
-/* Notes a mistake at the current place. `fix` says what to do about it. */
+/* Reports a mistake at the current place. `fix` says how to correct it. */
 static void problem(checker *c, const char *fix, const char *format, ...) STET_PRINTF(3, 4);
 static void problem(checker *c, const char *fix, const char *format, ...) {
     if (full(c))
@@ -32,7 +32,7 @@ static void problem(checker *c, const char *fix, const char *format, ...) {
     stet_value p = stet_value_object();
     size_t row = 0, column = 0;
     stet_value_put(&p, "file", stet_value_string(c->file));
-    /* A missing member is reported at the object that lacks it: places are always of something that is there. */
+    /* A missing member is reported at the object that lacks it, because only existing things have a place. */
     if (c->text && stet_json_locate(c->text, c->len, stet_buf_cstr(&c->at), &row, &column)) {
         stet_value_put(&p, "line", stet_value_int((int64_t)row));
         stet_value_put(&p, "column", stet_value_int((int64_t)column));
@@ -148,8 +148,8 @@ static void check_schema_member(checker *c, stet_value object, const char *key, 
     leave(c, mark);
 }
 
-/* Does it describe a list of arguments? It says so by its type, or by its items; or it says nothing, or refers to
- * another. */
+/* Does the schema describe a list of arguments? It does by its type or its items; a schema that says nothing, or that
+ * refers to another, may. */
 static bool describes_list(stet_value schema) {
     stet_value type;
     if (stet_value_type(schema) != STET_TYPE_OBJECT)
@@ -168,7 +168,7 @@ static bool describes_list(stet_value schema) {
 
 typedef struct binding_check {
     checker *c;
-    const char *what; /* "node \"total\", input" for messages */
+    const char *what; /* for messages: "node \"total\", input" */
 } binding_check;
 
 static bool check_binding_ref(void *ctx, stet_value binding, stet_pathref place) {
@@ -381,7 +381,7 @@ static void check_inputs(checker *c, stet_pattern_node *n) {
     leave(c, mark);
 }
 
-/* The kind looks at the inputs, too: it is asked only if these are right. */
+/* The kind also checks the inputs, so it is asked only if they are right. */
 static void check_module(checker *c, stet_pattern_node *n, bool ask) {
     stet_value module;
     if (!stet_value_find(n->value, "module", 6, &module)) {
@@ -433,7 +433,7 @@ static void read_stream(checker *c, stet_pattern_node *n) {
     leave(c, mark);
 }
 
-/* Each of `materializerWriteInputPaths` leads to an input that is a cell. */
+/* Checks that each of `materializerWriteInputPaths` leads to an input that is a cell. */
 static void check_write_paths(checker *c, const stet_pattern_node *n) {
     stet_value paths;
     if (!stet_value_find(n->value, "materializerWriteInputPaths", 27, &paths))
@@ -545,7 +545,7 @@ static void check_claims(checker *c) {
     }
     if (claims.len > 1)
         qsort(claims.at, claims.len, sizeof *claims.at, claim_compare);
-    /* In path order a path that covers another one stands before all that it covers. */
+    /* In path order, a path comes before all paths that it covers. */
     size_t cover = 0;
     for (size_t i = 1; i < claims.len && !full(c); i++) {
         if (strcmp(claims.at[i].doc, claims.at[cover].doc) == 0 &&
@@ -636,7 +636,7 @@ void pattern_check_root(checker *c, stet_value root) {
     }
     if (stet_value_find(root, "result", 6, &v)) {
         size_t mark = enter_str(c, "result");
-        /* Names that were refused above would only show as dangling here. */
+        /* Names that were refused above would only appear as dangling references here. */
         if (stet_value_count(c->problems) == 0)
             check_binding(c, v, "result");
         p->result = v;

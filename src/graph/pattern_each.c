@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "graph/pattern.h"
 
-/* What stays with the list; all else of a node is about its commands. */
+/* Members that stay with the list; all others are about its commands. */
 static bool of_list(const char *key) {
     return strcmp(key, "id") == 0 || strcmp(key, "title") == 0 || strcmp(key, "description") == 0 ||
            strcmp(key, "metadata") == 0;
@@ -21,7 +21,7 @@ static stet_value reference(const char *text) {
     return r;
 }
 
-/* The same binding for a child: references become members of its argument, and inputs of the list. */
+/* Converts a binding for a child: references become members of its argument, and inputs of the list. */
 static stet_value hand_over(stet_value binding, stet_value *list_inputs) {
     typedef struct frame {
         stet_value v, made;
@@ -41,7 +41,7 @@ static stet_value hand_over(stet_value binding, stet_value *list_inputs) {
             bool whole = (t != STET_TYPE_ARRAY && t != STET_TYPE_OBJECT) || stet_link_is(item, NULL);
             if (t == STET_TYPE_OBJECT && stet_value_find(item, "$", 1, NULL)) {
                 char name[32], text[48];
-                snprintf(name, sizeof name, "from%zu", stet_value_count(*list_inputs) - 1); /* without `list` */
+                snprintf(name, sizeof name, "from%zu", stet_value_count(*list_inputs) - 1); /* not counting `list` */
                 snprintf(text, sizeof text, "argument/%s", name);
                 stet_value_put(list_inputs, name, stet_value_retain(item));
                 made = reference(text);

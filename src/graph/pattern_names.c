@@ -24,7 +24,7 @@
 #include "graph/circle.h"
 #include "graph/pattern_internal.h"
 
-#define MAX_EDGES 1000000 /* beyond them a first run may begin too early, and is repeated when it has */
+#define MAX_EDGES 1000000 /* beyond this number a first run may begin too early, and is then repeated */
 #define MAX_DROPS 100
 #define NONE      UINT32_MAX
 
@@ -35,28 +35,28 @@ typedef struct output {
 } output;
 
 typedef struct name_edge {
-    uint32_t from, to, out; /* out NONE: a reference */
+    uint32_t from, to, out; /* out NONE: the edge is a reference */
     bool possible;          /* N2 */
-    char *wanted;           /* as it is named */
+    char *wanted;           /* as written */
 } name_edge;
 
 typedef struct finder {
     pattern_checker *c;
-    STET_VEC(output) outs;  /* plain ones, in the order of paths when all are known */
+    STET_VEC(output) outs;  /* those without {...}, sorted by path once all are known */
     STET_VEC(output) forms; /* those with {...} */
     STET_VEC(name_edge) edges;
     uint32_t *referred; /* by writer: 1 + the last reader that refers to it */
-    uint32_t *met;      /* by place in outs, then in forms: 1 + the last edge to it */
-    uint32_t first;     /* edge of this node */
-    uint32_t node;      /* at which it is now */
+    uint32_t *met;      /* by index in outs, then in forms: 1 + the last edge to it */
+    uint32_t first;     /* first edge of the current node */
+    uint32_t node;      /* the current node */
     bool child;
 } finder;
 
-/* N5: the other name of a path, or of a pattern, or NULL. `follow`: also if it is a link itself; an output takes the
- * place of that. Caller frees. */
+/* N5: the other name of a path or pattern, or NULL. `follow`: also if the path is itself a link; an output replaces
+ * such a link. Caller frees. */
 static char *real_path(const finder *f, const char *path, bool follow) {
     const char *root = f->c->checks->root;
-    size_t plain = strcspn(path, "*?[\\{"); /* what comes behind can't be followed */
+    size_t plain = strcspn(path, "*?[\\{"); /* what follows can't be resolved */
     if (!root)
         return NULL;
     if (path[plain] || !follow)
@@ -97,7 +97,7 @@ static int by_path(const void *a, const void *b) {
     return d ? d : x->node < y->node ? -1 : x->node > y->node;
 }
 
-/* The first one that is not before `path`. */
+/* The first output that is not before `path`. */
 static size_t first_at(const finder *f, const char *path, size_t len) {
     size_t low = 0, high = f->outs.len;
     while (low < high) {
@@ -120,7 +120,7 @@ static void add_edge(finder *f, uint32_t to, size_t out, bool possible, const ch
     f->met[out] = (uint32_t)f->edges.len;
 }
 
-/* Outputs that are `path` (`len` bytes of it) exactly. */
+/* Adds edges to outputs that are exactly the first `len` bytes of `path`. */
 static void meet_exactly(finder *f, const char *path, size_t len, bool guess, const char *wanted) {
     for (size_t i = first_at(f, path, len);
          i < f->outs.len && strncmp(f->outs.at[i].path, path, len) == 0 && !f->outs.at[i].path[len]; i++)
@@ -160,7 +160,7 @@ static void take_read(void *ctx, stet_named_kind kind, const char *path, const c
     stet_free(real);
 }
 
-/* A binding: a reference to a node, or a link to a file or to a pattern of files. */
+/* Handles a binding: a reference to a node, or a link to a file or to a pattern of files. */
 static bool take_reference(void *ctx, stet_value binding, stet_pathref place) {
     finder *f = ctx;
     stet_pattern_ref ref;
@@ -196,7 +196,7 @@ static void take_node(finder *f, stet_value node, bool read) {
     checks->names(checks->ctx, checks->root, module, node, read ? take_read : take_written, f);
 }
 
-/* The node and what is in the pattern of its children, however deep. */
+/* Visits the node and the nodes in the patterns of its children, at any depth. */
 static void take_all(finder *f, uint32_t number, bool read) {
     STET_VEC(stet_value) todo = {0};
     f->node = number;
@@ -242,7 +242,7 @@ static void say_circle(finder *f, const size_t *way, size_t len) {
     stet_buf_release(&said);
 }
 
-/* A circle of edges, those that are `possible` among them or not. `way`: where it is; 0: there is none. */
+/* Finds a circle of edges, with or without those that are `possible`. Returns the length of `way`; 0: there is none. */
 static size_t find_circle(const finder *f, bool possible, size_t *way) {
     STET_VEC(stet_circle_edge) edges = {0};
     STET_VEC(size_t) which = {0};
@@ -266,7 +266,7 @@ static void drop(name_edge *e) {
     e->wanted = NULL;
 }
 
-/* N5. What is the same text twice is found where patterns are read. */
+/* N5. Two equal texts are found where patterns are read. */
 static void check_writers(finder *f) {
     for (size_t i = 0; i + 1 < f->outs.len; i++) {
         const output *a = &f->outs.at[i], *b = &f->outs.at[i + 1];

@@ -22,7 +22,7 @@ stet_value toml_reference(const char *text, size_t len) {
     return r;
 }
 
-/* A scalar of `inputs`, `result`: "$NAME/KEY" is a reference, "$$..." a text that begins with a dollar. */
+/* A scalar of `inputs` or `result`: "$NAME/KEY" is a reference, "$$..." a text that begins with a dollar. */
 static stet_value convert_text(stet_value v) {
     size_t len;
     const char *s = stet_value_as_string(&v, &len);
@@ -80,7 +80,7 @@ static stet_value convert_value(stet_value v) {
     return done;
 }
 
-/* Members of a TOML node that go to the module of a command as they are, and those that go to the node. */
+/* Members of a TOML node that are copied to the module of a command, and those that are copied to the node. */
 static const char *const command_members[] = {"depfile",       "env",     "cwd",        "stdout",  "stdin",
                                               "cache",         "timeout", "max-memory", "max-cpu", "max-file-size",
                                               "allow-outside", "scripts", "place"};
@@ -89,10 +89,10 @@ static const char *const node_members[] = {"kind",           "onRestart",    "de
                                            "argumentSchema", "resultSchema", "metadata"};
 static const char *const other_members[] = {"command", "call",     "python", "javascript", "ref",
                                             "files",   "produces", "inputs", "after",      "each"};
-/* And to that of a call. */
+/* Members that are copied to the module of a call. */
 static const char *const call_members[] = {"args", "retries", "remote", "timeout"};
 
-/* Members of the whole that stay as they are, and those that become something else. */
+/* Members of the file that are copied, and those that are converted. */
 static const char *const root_members[] = {"name", "version", "title", "description", "cells", "metadata"};
 static const char *const root_tables[] = {"nodes", "argument", "result"};
 
@@ -108,9 +108,9 @@ static void offer(stet_suggest *near, const char *const *list, size_t n) {
 }
 #define LISTED(list, key) listed(list, sizeof list / sizeof *list, key)
 #define OFFER(near, list) offer(near, list, sizeof list / sizeof *list)
-#define NAMED_MAX         256 /* nodes that the result names where nothing is said: it is read whole at every start */
+#define NAMED_MAX         256 /* maximum number of nodes in a default result, which is read whole at every start */
 
-/* Before anything else is said of the node: what it lacks may stand there in another spelling. */
+/* Checked before anything else about the node: a missing member may be present in another spelling. */
 static void check_members(toml_converter *c, stet_value node) {
     for (size_t i = 0; i < stet_value_count(node); i++) {
         size_t len;
@@ -182,7 +182,7 @@ static stet_value convert_module(toml_converter *c, stet_value node, const char 
     return module;
 }
 
-/* `each`: the name by which a command knows its file, or NULL. */
+/* `each`: the name by which a command refers to its file, or NULL. */
 static const char *convert_each(toml_converter *c, stet_value node, const char *id, stet_value *inputs,
                                 stet_value *names) {
     stet_value v;
@@ -220,7 +220,7 @@ static bool waits_for_value(void *ctx, stet_value binding, stet_pathref place) {
     return true;
 }
 
-/* The node, or the two that one with `each` becomes, pushed to `list`. */
+/* Adds the node to `list`, or the two nodes that one with `each` becomes. */
 static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_value node, stet_value *list) {
     stet_value made = stet_value_object(), inputs = stet_value_object(), names = stet_value_array(), v;
     stet_value id_value = stet_value_string_n(id, id_len);

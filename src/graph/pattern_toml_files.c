@@ -38,14 +38,14 @@ static stet_value file_of_node(const stet_value *node, const stet_value *name) {
     return r;
 }
 
-/* What a file that another node produces is bound to: the file, or the files of all its commands. */
+/* The binding of a file that another node produces: the file, or the files of all its commands. */
 static stet_value made_by(const toml_produced *p, const char *matching) {
     return p->each ? stet_pattern_each_files(stet_value_as_string(&p->node, NULL), stet_value_as_string(&p->name, NULL),
                                              matching)
                    : file_of_node(&p->node, &p->name);
 }
 
-/* A path as it stands in the file, relative to the project. Caller frees; NULL after a problem. */
+/* A path of the pattern file, relative to the project. Caller frees; NULL after a problem. */
 static char *normal(toml_converter *c, const char *text) {
     char *path;
     stet_error err = STET_ERROR_INIT;
@@ -56,7 +56,7 @@ static char *normal(toml_converter *c, const char *text) {
     return NULL;
 }
 
-/* Do links decide what the path means, because ".." comes after one? */
+/* Do links decide what the path means, because ".." follows one? */
 static bool is_linked(const toml_converter *c, const char *text) {
     size_t n = stet_path_before_up(text);
     char *dir = n ? stet_strndup(text, n) : NULL, *way = dir && c->project ? stet_path_detour(c->project, dir) : NULL;
@@ -75,7 +75,7 @@ static bool is_this_file(const toml_converter *c, const char *path) {
 
 static void name_key(stet_buf *key, const char *node, size_t node_len, const char *name, size_t len) {
     stet_buf_add(key, node, node_len);
-    stet_buf_char(key, '/'); /* in no name of a node */
+    stet_buf_char(key, '/'); /* no name of a node contains it */
     stet_buf_add(key, name, len);
 }
 
@@ -87,7 +87,7 @@ static stet_slot *find_name(toml_converter *c, const char *node, size_t node_len
     return slot;
 }
 
-/* "$NODE.NAME": the longest node name that fits. Null after a problem. */
+/* "$NODE.NAME": takes the longest node name that matches. Null after a problem. */
 static stet_value node_file(toml_converter *c, const char *text, size_t len, const char *id) {
     for (size_t dot = len; dot-- > 1;) {
         stet_value node;
@@ -112,7 +112,7 @@ static bool is_of(const toml_produced *p, const char *id) {
     return strcmp(stet_value_as_string(&p->node, NULL), id) == 0;
 }
 
-/* Binds an output that `wanted` can take in. `matching` NULL: the output itself is what is wanted. */
+/* Binds an output that `wanted` may include. `matching` NULL: the output itself is wanted. */
 static void bind_output(toml_converter *c, const toml_produced *p, const char *wanted, const char *matching,
                         const char *id, stet_value *list) {
     size_t len;
@@ -125,11 +125,11 @@ static void bind_output(toml_converter *c, const toml_produced *p, const char *w
         binding = v;
     }
     stet_value_push(list, binding);
-    if (!p->each || !matching || stet_glob_is(wanted)) /* else it is no more than possible */
+    if (!p->each || !matching || stet_glob_is(wanted)) /* otherwise it is only possible */
         toml_waits(c, id, writer, len, wanted, p->path);
 }
 
-/* Which nodes with `each` may give what `wanted` names is known when they have run: it waits for them. */
+/* Which nodes with `each` produce what `wanted` names is known only after they have run: the reader waits for them. */
 static void each_file(toml_converter *c, const char *wanted, bool pattern, const char *matching, const char *id,
                       stet_value *list) {
     for (size_t i = 0; i < c->eaches.len; i++) {
@@ -139,14 +139,15 @@ static void each_file(toml_converter *c, const char *wanted, bool pattern, const
     }
 }
 
-/* A directory that changes whenever the command runs: it would never be done. */
+/* Reports a node that reads a directory in which it writes: the directory would change with each run, without end. */
 static void own_inside(toml_converter *c, const toml_produced *p, const char *dir, const char *id) {
     toml_problem(c, "let it write elsewhere, or name the files that it reads, by a pattern for example",
                  "node \"%s\" reads the directory \"%.100s\", and its own output \"%.100s\" lies in it", id, dir,
                  p->path);
 }
 
-/* A path that no node names as its output may be part of one that does, a directory, or a directory of such. */
+/* A path that is not the output of a node may be part of an output that is a directory, or a directory that contains
+ * outputs. */
 static void bind_around(toml_converter *c, const char *path, const char *id, stet_value *list) {
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
         stet_slot *slot = stet_map_get(&c->paths, path, (size_t)(slash - path));
@@ -170,7 +171,7 @@ static void bind_around(toml_converter *c, const char *path, const char *id, ste
     }
 }
 
-/* One entry of `files`: its binding(s), pushed to `list`. */
+/* Converts one entry of `files` and adds its bindings to `list`. */
 static void file_binding(toml_converter *c, stet_value v, const char *id, stet_value *list) {
     size_t len;
     if (stet_value_type(v) != STET_TYPE_STRING) {
@@ -194,7 +195,7 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
             return;
         stet_slot *slot = stet_map_get(&c->paths, path, strlen(path));
         bool linked = is_linked(c, s);
-        if (linked) /* as it stands there: where its links lead is found out with every look */
+        if (linked) /* as written: its links are resolved at every scan */
             stet_value_push(list, link_to(STET_FILE_PREFIX, s));
         if (slot && !c->outs.at[slot->n].each) {
             bind_output(c, &c->outs.at[slot->n], path, linked ? "" : NULL, id, list);
@@ -225,7 +226,7 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
     each_file(c, s, true, s, id, list);
 }
 
-/* As {NAME: ...}; a string or a list alone is named "in". */
+/* Converts to {NAME: ...}; a single string or list is named "in". */
 void toml_convert_files(toml_converter *c, const char *member, stet_value files, const char *id, stet_value *inputs,
                         stet_value *names) {
     bool table = stet_value_type(files) == STET_TYPE_OBJECT;
@@ -255,7 +256,7 @@ void toml_convert_files(toml_converter *c, const char *member, stet_value files,
     toml_leave(c, mark);
 }
 
-/* Is `place`, as far as `close`, "{NAME}" or "{NAME.PART}" of a file that `files` (or `each`) names? */
+/* Is the text from `place` to `close` "{NAME}" or "{NAME.PART}" of a file that `files` (or `each`) names? */
 static bool names_file(stet_value files, const char *place, const char *close, bool *whole_or_part) {
     bool table = stet_value_type(files) == STET_TYPE_OBJECT;
     for (size_t i = 0; i < (table ? stet_value_count(files) : 1); i++) {
@@ -271,7 +272,7 @@ static bool names_file(stet_value files, const char *place, const char *close, b
     return false;
 }
 
-/* A path of `produces` is made from the file that `each` names, and from no other. */
+/* Checks that a path of `produces` is made only from the file that `each` names. */
 static bool check_places(toml_converter *c, stet_value node, const char *text) {
     stet_value files = stet_value_null();
     bool many = stet_value_find(node, "each", 4, &files), any = false, known;
@@ -297,7 +298,7 @@ static bool check_places(toml_converter *c, stet_value node, const char *text) {
     return many == any;
 }
 
-/* Notes an output. Takes over `path`. */
+/* Adds an output. Takes over `path`. */
 static void add_output(toml_converter *c, const char *id, size_t len, const char *name, size_t name_len, char *path,
                        bool each) {
     stet_buf key = STET_BUF(0);
@@ -315,7 +316,7 @@ static void add_output(toml_converter *c, const char *id, size_t len, const char
         (toml_produced){stet_value_string_n(id, len), stet_value_string_n(name, name_len), path, each, NULL, NULL};
 }
 
-/* Does a path or pattern that some node reads take in what is made from `text`? */
+/* Does a path or pattern that a node reads include what is made from `text`? */
 static bool is_wanted(toml_converter *c, const char *text) {
     static const char *const members[] = {"files", "each"};
     for (size_t i = 0; i < stet_value_count(c->nodes); i++)
@@ -380,7 +381,7 @@ static void take_words(toml_converter *c) {
     }
 }
 
-/* Does the command of another node than `own` name what is made from `text`, or a directory around it? */
+/* Does the command of a node other than `own` name what is made from `text`, or a directory around it? */
 static bool is_named(toml_converter *c, size_t own, const char *text) {
     if (!c->has_words)
         take_words(c);
@@ -409,7 +410,7 @@ static bool is_named(toml_converter *c, size_t own, const char *text) {
     return false;
 }
 
-/* A dependency file that somebody reads is an output like others: it is put back with them. */
+/* A dependency file that another node reads is an output like others, and is restored with them. */
 static void collect_depfile(toml_converter *c, size_t number) {
     size_t len;
     const char *id = stet_value_key_at(c->nodes, number, &len);
@@ -420,7 +421,7 @@ static void collect_depfile(toml_converter *c, size_t number) {
     char *path;
     if (!text || stet_path_normal(NULL, "", text, &path, &none) != STET_OK) {
         stet_error_clear(&none);
-        return; /* the command says what is wrong with it */
+        return; /* the module of the command reports what is wrong */
     }
     if (!stet_map_get(&c->paths, path, strlen(path)) && !find_name(c, id, len, "depfile", 7) &&
         (is_wanted(c, path) || is_named(c, number, path)))
@@ -429,7 +430,7 @@ static void collect_depfile(toml_converter *c, size_t number) {
         stet_free(path);
 }
 
-/* A directory is its node's as a whole: it is removed and made as one. */
+/* A directory belongs to its node as a whole: it is removed and made as one. */
 static void check_inside(toml_converter *c, const toml_produced *p) {
     for (const char *slash = strchr(p->path, '/'); slash && !p->each; slash = strchr(slash + 1, '/')) {
         stet_slot *slot = stet_map_get(&c->paths, p->path, (size_t)(slash - p->path));

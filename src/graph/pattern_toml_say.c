@@ -13,7 +13,7 @@ void toml_add_problem(toml_converter *c, const char *pointer, const char *messag
     size_t line, column;
     stet_value p = stet_value_object(), v;
     stet_value_put(&p, "file", stet_value_string(c->file));
-    /* What is said of something that is not there is said of the nearest thing that is. */
+    /* A problem with something that is absent is reported at the nearest thing that exists. */
     char *place = stet_strdup(pointer);
     for (;;) {
         if (*place && stet_toml_locate(c->text, c->len, place, &line, &column)) {
@@ -67,7 +67,7 @@ void toml_add_syntax(toml_converter *c, stet_error *why) {
     stet_value p = stet_value_object();
     stet_value_put(&p, "file", stet_value_string(c->file));
     unsigned line, column;
-    int said = 0; /* bytes of the message that tell the place, which is a member of its own here */
+    int said = 0; /* bytes of the message that name the place, which is a separate member here */
     if (sscanf(why->message, "line %u, column %u: %n", &line, &column, &said) == 2) {
         stet_value_put(&p, "line", stet_value_int(line));
         stet_value_put(&p, "column", stet_value_int(column));

@@ -1,4 +1,4 @@
-/* pattern_toml_shape.c - what is known about the outputs of a node with `each` before any file is looked at.
+/* pattern_toml_shape.c - what is known about the outputs of a node with `each` before any file is read.
  *
  * On its own, "{in}.sum" could be any path. Over the files below "src" that end in ".c", it is a path in "src" that
  * ends in ".c.sum". So a node that reads other paths does not wait for it.
@@ -44,13 +44,13 @@ static void of_pattern(const char *p, stet_buf *out) {
     }
 }
 
-/* After the last slash; before it, without it, is the directory. None is in {...}. */
+/* The part after the last slash, which is never inside {...}; what precedes the slash is the directory. */
 static const char *last_part(const char *shape) {
     const char *slash = strrchr(shape, '/');
     return slash ? slash + 1 : shape;
 }
 
-/* "NAME" or "NAME.PART" of a file of this shape; false: it stays as it is. */
+/* Adds "NAME" or "NAME.PART" of a file of this shape; false: the text stays as it is. */
 static bool put_part(const char *shape, const char *part, size_t len, stet_buf *out) {
     const char *name = last_part(shape), *brace = strrchr(name, '}'), *dot = strrchr(name, '.');
     bool plain = !strstr(name, DEEP), ends = dot && dot > name && (!brace || dot > brace);
@@ -71,7 +71,7 @@ static bool put_part(const char *shape, const char *part, size_t len, stet_buf *
     return true;
 }
 
-/* The shape of the one thing that `each` names, or nothing. */
+/* The shape of what `each` names; false: it names several things, or the shape is unknown. */
 static bool source_shape(toml_converter *c, stet_value each, int steps, stet_buf *out);
 
 static bool fill(toml_converter *c, const toml_produced *p, int steps, stet_buf *out) {

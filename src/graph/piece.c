@@ -116,7 +116,7 @@ bool stet_piece_has(const stet_piece *p, const stet_action_key *key) {
     return strcmp(key->piece, p->doc) == 0 && strcmp(key->scope ? key->scope : "", p->scope) == 0;
 }
 
-/* Anybody may call a document of his own like the result of a piece. */
+/* Any document may be named like the result of a piece. */
 static stet_status has_graph(stet_space *s, int64_t branch, const stet_docname *name, bool *out, stet_error *err) {
     stet_doc_state state;
     stet_status status = stet_space_load(s, branch, name, -1, &state, err);
@@ -132,7 +132,7 @@ stet_status stet_piece_names(stet_space *s, int64_t branch, const char *after, s
     stet_arena arena = STET_ARENA_INIT;
     stet_value names = stet_value_array();
     stet_status status = STET_OK;
-    /* Documents of one piece stand together, after its result document: each group is skipped with one look, of two
+    /* Documents of a piece are consecutive, after its result document: each group is skipped with one query of two
      * documents. ';' is the byte after ':'. */
     char *cursor = after ? stet_piece_doc(after) : stet_strdup("piece:");
     char *scope = stet_strdup(after ? stet_piece_scope(after) : "");
@@ -241,7 +241,7 @@ static stet_status load_value(void *ctx, const char *id, stet_value *value, stet
     return STET_OK;
 }
 
-/* A child is there as long as its document is. */
+/* A child exists as long as its document does. */
 static stet_status need_child(stet_child_docs *docs, const stet_piece *p, const char *node, stet_error *err) {
     size_t len = stet_child_instance(node);
     if (len == 0)
@@ -358,7 +358,7 @@ stet_status stet_piece_generation_seq(stet_space *s, int64_t branch, const stet_
         }
         int64_t found = 0;
         for (size_t i = 0; i < count; i++) {
-            /* Newest first: the last revision that has the generation is where it was set up. */
+            /* Newest first: the oldest revision with this generation is where it was set up. */
             stet_doc_state state;
             if (found == 0 && stet_space_load(s, branch, &result, at[i].seq, &state, NULL) == STET_OK) {
                 if (stet_value_as_int(stet_value_get(stet_value_get(state.value, "process"), "generation")) ==

@@ -51,7 +51,7 @@ stet_status stet_piece_keep_program(stet_space *s, const char *branch, const ste
     stet_value nodes = stet_value_get(p->root, "nodes");
     size_t n = stet_value_count(nodes), parts = (n + NODES_PER_PART - 1) / NODES_PER_PART;
     stet_status status = STET_OK;
-    /* A program of many nodes is kept in parts, the head last: where the head is, all is there. */
+    /* A program of many nodes is stored in parts, the head last: if the head exists, all of it does. */
     for (size_t part = 0; parts > 1 && part < parts && status == STET_OK; part++) {
         stet_value slice = stet_value_array();
         for (size_t i = part * NODES_PER_PART; i < n && i < (part + 1) * NODES_PER_PART; i++)
@@ -87,11 +87,11 @@ static stet_status put_value(stet_tx *tx, const stet_docname *name, stet_value v
     return stet_tx_put(tx, name, envelope, err);
 }
 
-/* Some parts of the graph as one member of the group. All of them in one commit would have to be read for any of them.
- */
+/* The number of parts of the graph in one member of the group. If all were in one commit, all would have to be read for
+ * any of them. */
 #define PARTS_PER_MEMBER 8
-/* Rows of a piece that is not there yet mean nothing before its result document is: they are stored as they come, and
- * not held until all are there. */
+/* The rows of a new piece mean nothing before its result document exists: they are stored as they come, and not held
+ * back until all are there. */
 #define MEMBERS_AT_ONCE 250
 
 typedef struct row_writer {
@@ -139,7 +139,7 @@ static stet_status write_part(row_writer *w, const char *id, stet_value rows, st
             return status;
         }
         if (stet_tx_read(w->tx, NULL, &result, STET_PATH_ROOT, STET_SHALLOW, &seen, NULL) != STET_OK)
-            seen = stet_value_null(); /* that there is none is a read, too */
+            seen = stet_value_null(); /* its absence is a read too */
     }
     if (stet_value_type(rows) == STET_TYPE_OBJECT)
         status = put_value(w->tx, &part, rows, err);
@@ -153,11 +153,11 @@ static stet_status write_part(row_writer *w, const char *id, stet_value rows, st
 static uint32_t chunks_of(const stet_piece_setup *s) {
     uint32_t chunks = stet_process_chunks(s->process->node_count);
     if (s->before && s->before->chunks > chunks && s->before->chunks <= chunks * 4)
-        chunks = s->before->chunks; /* no new distribution for a few nodes less */
+        chunks = s->before->chunks; /* no redistribution for a few nodes less */
     return chunks;
 }
 
-/* Rows go into the part that their id hashes to. Only parts with a change are written. */
+/* Rows are stored in the part that their id hashes to. Only parts with a change are written. */
 stet_status stet_piece_write_rows(const stet_piece_setup *s, stet_error *err) {
     uint32_t chunks = chunks_of(s);
     const stet_process *g = s->process;
@@ -202,7 +202,7 @@ stet_status stet_piece_write_rows(const stet_piece_setup *s, stet_error *err) {
     return status;
 }
 
-/* A node that is gone takes the document with it that was its own; a cell that it shared or that people edit stays. */
+/* A removed node takes its own document with it; a cell that it shared, or that people edit, stays. */
 static stet_status tear_down(stet_tx *tx, const stet_piece_setup *s, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t i = 0; s->before_process && i < s->diff->len && status == STET_OK; i++) {
@@ -269,7 +269,7 @@ static bool note_linked(void *ctx, stet_value binding, stet_pathref place) {
     return true;
 }
 
-/* Code in a file, variables of the environment, and links of nodes that are not there yet. */
+/* Notes code in a file, environment variables, and links to nodes that do not exist yet. */
 static void note_outside(void *ctx, const char *top, stet_value node) {
     linked *l = ctx;
     stet_value module = stet_value_get(node, "module");
@@ -287,7 +287,8 @@ stet_value stet_process_linked(const stet_process *g, bool *closed) {
     return l.names;
 }
 
-/* What the argument and the named cells must match: hashes of schemas that are kept with those of the rows. */
+/* Stores the hashes of the schemas that the argument and the named cells must match; the schemas are kept with those of
+ * the rows. */
 static void put_cell_schemas(const stet_pattern *p, stet_value *header) {
     char hex[STET_HASH_HEX];
     stet_value cells = stet_value_object();
@@ -357,7 +358,7 @@ static stet_value process_header(const stet_piece_setup *s, uint32_t chunks) {
     stet_value_put(&h, "runtime", stet_value_string(hex));
     stet_value_put(&h, STET_PROCESS_MARKED, stet_value_bool(true));
     stet_value_put(&h, STET_PROCESS_ENVELOPES, stet_value_bool(true));
-    /* Schemas that were ever used: what is stored may still have been made under an older one. */
+    /* All schemas that were ever used: stored values may have been made under an older one. */
     stet_value history =
         s->before ? stet_value_retain(stet_value_get(stet_value_get(s->before->envelope, "process"), "schemas"))
                   : stet_value_null();

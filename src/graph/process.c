@@ -94,7 +94,7 @@ char *stet_piece_key_of(const stet_docname *name) {
 
 void stet_piece_id_of(const char *key, stet_piece_id *out) {
     size_t len = strcspn(key, "@");
-    if (!key[len] || len >= sizeof out->id) { /* too long for a piece: a document of somebody else */
+    if (!key[len] || len >= sizeof out->id) { /* too long for a piece: some other document */
         out->name = (stet_docname){key, ""};
         return;
     }
@@ -117,7 +117,7 @@ uint32_t stet_process_chunks(size_t nodes) {
 }
 
 uint32_t stet_process_chunk(const char *id, uint32_t chunks) {
-    /* FNV-1a: stable across processes and machines, unlike the hash of maps. */
+    /* FNV-1a, which unlike the hash of maps is the same in all processes and on all machines. */
     uint32_t h = 2166136261u;
     for (; *id; id++)
         h = (h ^ (unsigned char)*id) * 16777619u;
@@ -137,7 +137,7 @@ bool stet_link_read(stet_value v, stet_link *out, stet_path *path) {
         (stet_link){.id_value = stet_value_null(), .scope_value = stet_value_null(), .space_value = stet_value_null()};
     bool pathed = false;
     for (size_t i = 0; i < stet_value_count(link);
-         i++) { /* one pass: most links have two members, and results many links */
+         i++) { /* one pass, because most links have two members and results have many links */
         size_t len;
         const char *key = stet_value_key_at(link, i, &len);
         stet_value member = stet_value_at(link, i);
@@ -355,7 +355,7 @@ stet_value stet_process_differences(stet_value was, stet_value now) {
     }
     bool binding = members_differ(was, now, bindings, 4);
     bool print = !stet_value_equal(stet_value_get(was, "fingerprint"), stet_value_get(now, "fingerprint"));
-    /* The version of a kind is part of its code, and is seen in the fingerprint alone. */
+    /* The version of a kind is part of its code, and shows only in the fingerprint. */
     if (!stet_value_equal(a, b) || !stet_value_equal(stet_value_get(was, "kind"), stet_value_get(now, "kind")) ||
         (print && !schema && !binding))
         stet_value_push(&list, stet_value_string("code"));

@@ -30,7 +30,7 @@ static ordered *in_order(const stet_process *g) {
     return o;
 }
 
-/* Puts the schema in the place of its hash; leaves the hash if the schema is not at hand. */
+/* Replaces the hash of a schema by the schema, if it is available. */
 static void expand(stet_value *object, const char *key, stet_value schemas) {
     stet_value hash, schema;
     if (!stet_value_find(*object, key, strlen(key), &hash) || stet_value_type(hash) != STET_TYPE_STRING)
@@ -41,8 +41,8 @@ static void expand(stet_value *object, const char *key, stet_value schemas) {
         stet_value_put(object, key, stet_value_retain(schema));
 }
 
-/* {"type":"array","prefixItems":[...]}: one item per position, or one object for all named inputs. A handler is called
- * with the event first. */
+/* {"type":"array","prefixItems":[...]}: one item for each position, or one object for all named inputs. A handler is
+ * called with the event first. */
 static stet_value tuple_schema(stet_value inputs, bool handler) {
     stet_value schema = stet_value_object(), items = stet_value_array();
     if (handler)
@@ -89,7 +89,7 @@ static stet_value node_snapshot(const stet_process_node *n, stet_value schemas) 
     expand(&out, "argumentSchema", schemas);
     expand(&out, "resultSchema", schemas);
     stet_value_put(&out, "id", stet_value_string(n->id));
-    stet_value_remove(&out, "certain", 7); /* the scheduler's own */
+    stet_value_remove(&out, "certain", 7); /* only for the scheduler */
     return out;
 }
 
@@ -166,7 +166,7 @@ static void quote(const picture *p, const char *s) {
         quote_dot(p->out, s);
 }
 
-/* Space, scope and id: documents that share an id are different ones. */
+/* Space, scope and id: documents with the same id may differ in the others. */
 static char *doc_key(const stet_link *l) {
     return stet_asprintf("%s\n%s\n%s", l->space ? l->space : "", l->scope, l->id);
 }

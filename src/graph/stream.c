@@ -25,7 +25,7 @@ bool stet_stream_name(const char *piece, const stet_docname *name, stet_pathref 
     return found && !out->overflow;
 }
 
-/* "NAME" or "NAME/KEY" of a link to a part of the piece. False: it leads elsewhere. */
+/* "NAME" or "NAME/KEY" for a link to a part of the piece. False: it leads elsewhere. */
 static bool name_of(const char *piece, stet_value link, stet_buf *out) {
     stet_link l;
     stet_path path = STET_PATH_INIT;
@@ -35,7 +35,7 @@ static bool name_of(const char *piece, stet_value link, stet_buf *out) {
     return found;
 }
 
-/* Adds a handler to the list of its stream, in the order of their names, however the pattern has them. */
+/* Adds a handler to the list of its stream, sorted by name whatever their order in the pattern. */
 static void add_handler(stet_value *streams, const char *piece, const char *id, stet_value link) {
     stet_buf name = STET_BUF(4096);
     stet_value list;
@@ -164,7 +164,7 @@ static void hint_names(stet_value streams, stet_value of_children, stet_error *e
     stet_buf_release(&names);
 }
 
-/* Which of {STREAM: [HANDLER, ...]} is meant: by its name, or by that of a handler. */
+/* Chooses one of {STREAM: [HANDLER, ...]}: by its name, or by that of a handler. */
 static bool choose(stet_value streams, const char *name, stet_value *nodes, stet_stream *out) {
     for (int how = 0; how < 2; how++)
         for (size_t i = 0; i < stet_value_count(streams); i++) {
@@ -198,13 +198,13 @@ static stet_status find_own(const stet_child_docs *docs, const stet_piece *p, co
     return status;
 }
 
-/* The row of the coordinator whose children are called NAME[KEY]. */
+/* The row of the coordinator whose children are named NAME[KEY]. */
 static stet_status coordinator_of(const stet_child_docs *docs, const stet_piece *p, const stet_process_modules *modules,
                                   stet_templates *all, stet_stream *out, stet_value *row, stet_error *err) {
     size_t len = strlen(out->child);
     out->coordinator = stet_child_coordinator(out->child, len, false);
     stet_status status = stet_child_row(docs, p, out->coordinator, modules, all, row, err);
-    if (status == STET_OK && stet_child_role_of(*row) == STET_CHILD_NONE) { /* a filter, perhaps */
+    if (status == STET_OK && stet_child_role_of(*row) == STET_CHILD_NONE) { /* maybe a filter */
         stet_value first = *row;
         char *hidden = stet_child_coordinator(out->child, len, true);
         status = stet_child_row(docs, p, hidden, modules, all, row, err);

@@ -23,6 +23,8 @@ static void close_cell(cell *c) {
 
 stet_status stet_space_get(stet_space *s, const char *branch, const char *text, const char *scope, int64_t at,
                            stet_value *out, stet_error *err) {
+    if (!s || !text || !out)
+        return stet_fail_null(err);
     cell c;
     int64_t number;
     stet_doc_state d = {0};
@@ -55,15 +57,21 @@ static stet_status get(stet_tx *tx, stet_space *from, const char *text, const ch
 }
 
 stet_status stet_tx_get(stet_tx *tx, const char *text, const char *scope, stet_value *out, stet_error *err) {
+    if (!tx || !text || !out)
+        return stet_fail_null(err);
     return get(tx, NULL, text, scope, STET_RECURSIVE, out, err);
 }
 
 stet_status stet_tx_get_shallow(stet_tx *tx, const char *text, const char *scope, stet_value *out, stet_error *err) {
+    if (!tx || !text || !out)
+        return stet_fail_null(err);
     return get(tx, NULL, text, scope, STET_SHALLOW, out, err);
 }
 
 stet_status stet_tx_get_from(stet_tx *tx, stet_space *other, const char *text, const char *scope, stet_value *out,
                              stet_error *err) {
+    if (!tx || !other || !text || !out)
+        return stet_fail_null(err);
     return get(tx, other, text, scope, STET_RECURSIVE, out, err);
 }
 
@@ -105,6 +113,10 @@ stet_status stet_tx_drop_outside(stet_tx *tx, const stet_docname *name, stet_err
 }
 
 stet_status stet_tx_set(stet_tx *tx, const char *text, const char *scope, stet_value value, stet_error *err) {
+    if (!tx || !text) {
+        stet_value_release(value);
+        return stet_fail_null(err);
+    }
     cell c;
     stet_status st = open_cell(&c, text, scope, err);
     if (st == STET_OK)
@@ -117,6 +129,8 @@ stet_status stet_tx_set(stet_tx *tx, const char *text, const char *scope, stet_v
 
 stet_status stet_tx_patch_value(stet_tx *tx, const char *id, const char *scope, stet_value operations,
                                 stet_error *err) {
+    if (!tx || !id)
+        return stet_fail_null(err);
     stet_arena arena = STET_ARENA_INIT;
     stet_patches ops = {0};
     stet_docname name = {id, scope};
@@ -129,16 +143,22 @@ stet_status stet_tx_patch_value(stet_tx *tx, const char *id, const char *scope, 
 }
 
 stet_status stet_tx_delete(stet_tx *tx, const char *id, const char *scope, stet_error *err) {
+    if (!tx || !id)
+        return stet_fail_null(err);
     stet_docname name = {id, scope};
     return stet_tx_drop_outside(tx, &name, err);
 }
 
 stet_status stet_tx_require_absent(stet_tx *tx, const char *id, const char *scope, stet_error *err) {
+    if (!tx || !id)
+        return stet_fail_null(err);
     stet_docname name = {id, scope};
     return stet_tx_need_absent(tx, &name, err);
 }
 
 stet_status stet_tx_require_hash(stet_tx *tx, const char *id, const char *scope, const char *hex, stet_error *err) {
+    if (!tx || !id || !hex)
+        return stet_fail_null(err);
     stet_docname name = {id, scope};
     stet_hash h;
     if (!stet_hash_of_hex(hex, strlen(hex), &h))
@@ -153,6 +173,8 @@ struct stet_follower {
 
 stet_status stet_space_follow(stet_space *s, const char *branch, const char *text, const char *scope, int64_t after,
                               stet_follower **out, stet_error *err) {
+    if (!s || !out)
+        return stet_fail_null(err);
     int64_t number;
     stet_feed *feed = NULL;
     stet_status st = stet_space_branch(s, branch, &number, err);
@@ -205,6 +227,8 @@ stet_value stet_commit_value(const stet_commit_record *r, const char *branch) {
 }
 
 stet_status stet_follower_next(stet_follower *f, int timeout_ms, stet_value *event, stet_error *err) {
+    if (!f || !event)
+        return stet_fail_null(err);
     const stet_commit_record *r;
     stet_status st = stet_feed_next(f->feed, timeout_ms, &r, err);
     if (st == STET_OK)

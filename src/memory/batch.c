@@ -11,7 +11,7 @@
 
 #define BATCH_MAX 4096
 
-/* Does it carry an observation and nothing else? */
+/* Does the transaction carry an observation and nothing else? */
 static bool only_observes(const stet_tx *tx) {
     if (!tx->observation || !stet_tx_empty(tx))
         return false;
@@ -30,7 +30,8 @@ bool stet_observe_stale(const stet_tx *tx) {
 
 bool stet_batch_take(stet_tx *tx) {
     stet_space *s = tx->space;
-    /* Reads in other spaces need their handles, which the caller may close; a session wants its answer kept now. */
+    /* Reads in other spaces need the handles of those spaces, which the caller may close. A session needs its answer
+     * stored now. */
     if (tx->views.len > 1 || tx->session || tx->locked || tx->group || s->read_only || stet_observe_of(s)->off ||
         !only_observes(tx))
         return false;
@@ -65,6 +66,8 @@ stet_status stet_observe_sync(stet_space *s, stet_error *err) {
 }
 
 stet_status stet_space_sync(stet_space *s, stet_error *err) {
+    if (!s)
+        return stet_fail_null(err);
     return stet_observe_sync(s, err);
 }
 

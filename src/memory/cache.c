@@ -65,7 +65,7 @@ void stet_cache_put(stet_space *s, int64_t key, const stet_head *h) {
     c->old = false;
     c->head = *h;
     c->head.value = held;
-    c->cost = sizeof *c + 64 + 2 * (size_t)h->bytes; /* a decoded value is about twice its text */
+    c->cost = sizeof *c + 64 + 2 * (size_t)h->bytes; /* a decoded value takes about twice the memory of its text */
     s->cache_bytes += c->cost;
     stet_cache_shrink(s);
 }

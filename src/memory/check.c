@@ -67,8 +67,8 @@ bool stet_report_value(stet_report *r, int64_t doc, int64_t seq, stet_value *out
     return there;
 }
 
-/* Which branch a sequence belongs to, among a branch and those it reads through; ~branch: that can't be told, because
- * the row of one of them is damaged. */
+/* The branch to which a sequence belongs, among a branch and its ancestors. ~branch: unknown, because the row of one of
+ * them is damaged. */
 static int64_t owner_of(stet_report *r, int64_t branch, int64_t seq) {
     for (;;) {
         r->s->probing = true;
@@ -84,7 +84,8 @@ static int64_t owner_of(stet_report *r, int64_t branch, int64_t seq) {
 
 static void note_lost(stet_report *r, int64_t seq, int64_t branch, int64_t doc, bool part) {
     bool there = false;
-    for (size_t i = 0; i < r->revisions.len; i++) { /* a commit is on one branch: whoever can tell tells it for all */
+    /* A commit is on one branch: any of its revisions that can tell decides for all. */
+    for (size_t i = 0; i < r->revisions.len; i++) {
         stet_lost_revision *l = &r->revisions.at[i];
         if (l->seq != seq)
             continue;
@@ -98,7 +99,7 @@ static void note_lost(stet_report *r, int64_t seq, int64_t branch, int64_t doc, 
         *stet_vec_add(&r->revisions) = (stet_lost_revision){seq, branch, doc, part, false};
 }
 
-/* The newest revision of a document that a branch sees, from what was read so far. False: damage hides it. */
+/* The newest revision of a document that a branch sees, according to what was read so far. False: damage hides it. */
 static bool newest_seen(stet_report *r, int64_t branch, int64_t doc, int64_t upto, uint64_t *out) {
     stet_space *s = r->s;
     for (;;) {
@@ -108,7 +109,7 @@ static bool newest_seen(stet_report *r, int64_t branch, int64_t doc, int64_t upt
             *out = slot->n;
             return true;
         }
-        if (slot) { /* the parent has moved on since the fork: ask the log */
+        if (slot) { /* the parent has newer revisions than the fork: look in the log */
             s->probing = true;
             s->damaged = false;
             int64_t seq = stet_document_revision_at(s, branch, doc, upto);
@@ -125,14 +126,14 @@ static bool newest_seen(stet_report *r, int64_t branch, int64_t doc, int64_t upt
         s->probing = s->damaged = false;
         *out = 0;
         if (!b || b->parent < 0)
-            return b && !damaged; /* what a branch without a row reads through is not known */
+            return b && !damaged; /* without its row, the ancestors of a branch are unknown */
         upto = upto < b->fork ? upto : b->fork;
         branch = b->parent;
     }
 }
 
-/* The first revision of a document on a branch names the newest one that the branch saw. So on those that it reads
- * through there is none between that one and the fork. */
+/* The first revision of a document on a branch names the newest one that the branch saw. So its ancestors have no
+ * revision between that one and the fork. */
 static void prove_quiet(stet_report *r, int64_t branch, int64_t doc, int64_t named) {
     int64_t upto = INT64_MAX;
     while (named <= upto) {
@@ -202,7 +203,7 @@ static void check_revision(stet_report *r, int64_t seq, int64_t branch, const st
     stet_map_put(&r->newest, &key, sizeof key, (stet_slot){.n = now});
 }
 
-/* The commits between two sound ones. */
+/* Notes that the commits between two sound ones are bad. */
 static void note_bad(stet_report *r, int64_t from, int64_t to) {
     for (int64_t seq = from; seq <= to; seq++) {
         bool there = stet_map_get(&r->times, &seq, sizeof seq) != NULL;
@@ -234,7 +235,7 @@ static void check_log(stet_report *r) {
         bool sound = stet_commit_sound(q, &changes, &len);
         const char *body = stet_column_blob(q, STET_COMMIT_CHANGES + 1, &body_len);
         int64_t seq = stet_column_int(q, STET_COMMIT_SEQ), branch = stet_column_int(q, STET_COMMIT_BRANCH);
-        if (!sound) { /* its number may be wrong, too: the next sound one tells */
+        if (!sound) { /* its number may be wrong too: the next sound one tells */
             stet_map_put(&r->times, &seq, sizeof seq, (stet_slot){.n = (uint64_t)stet_column_int(q, STET_COMMIT_TIME)});
             continue;
         }
@@ -252,7 +253,7 @@ static void check_log(stet_report *r) {
     stet_arena_release(&arena);
 }
 
-/* Beyond the newest commit that is sound: what heads and snapshots know of, then damaged rows that follow. */
+/* Beyond the newest sound commit: sequences that heads and snapshots know of, then the damaged rows that follow. */
 static void check_end(stet_report *r) {
     int64_t top = r->last;
     stet_stmt *q =
@@ -390,8 +391,8 @@ static void check_snapshots(stet_report *r) {
     }
 }
 
-/* A document without a head that can be trusted may have been changed by any commit that is lost since: nobody could
- * name it. So its newest revision counts as lost, too. */
+/* If a document has no head that can be trusted, any commit lost since its last known revision may have changed it, and
+ * nothing could prove that. So its newest revision counts as lost too. */
 static void suspect_heads(stet_report *r) {
     const void *bytes;
     size_t len;
@@ -417,7 +418,7 @@ static void suspect_heads(stet_report *r) {
     }
 }
 
-/* A document without a name, or one that has been written and of which nothing is left. */
+/* Finds documents without a name, and names whose document was written but of which nothing is left. */
 static void check_names(stet_report *r) {
     stet_stmt *q = stet_db_stmt(r->s->db, "SELECT doc, id, scope, written, sum FROM document");
     while (stet_step(q)) {
@@ -468,7 +469,7 @@ static void check_names(stet_report *r) {
         stet_report_problem(r, "digests of the names of documents are damaged");
 }
 
-/* Branches are numbered one after the other, and a row is never removed. */
+/* Branches are numbered consecutively, and a row is never removed. */
 void stet_report_branches(stet_report *r, stet_numbers *missing) {
     int64_t next = 0, top = 0;
     stet_stmt *q = stet_db_stmt(r->s->db, "SELECT max(key) FROM head WHERE sum = row_sum(key, seq, live, links, chain,"
@@ -510,7 +511,8 @@ static void check_others(stet_report *r) {
             stet_report_problem(r, "%s", what);
         }
     }
-    /* The default branch is the same everywhere. Of others there is no second copy: no repair can mend them. */
+    /* The default branch is the same in every space. Other branches have no second copy, so that no repair can restore
+     * them. */
     stet_numbers missing = {0};
     stet_report_branches(r, &missing);
     for (size_t i = 0; i < missing.len; i++)
@@ -556,7 +558,7 @@ void stet_report_release(stet_report *r) {
     stet_arena_release(&r->arena);
 }
 
-/* Indexes are copies: SQLite makes them again. What else is wrong with the file itself is beyond a repair. */
+/* Indexes are copies, which SQLite can rebuild. Any other damage of the file itself can't be repaired. */
 static stet_status mend_file(stet_space *s, bool *sound, stet_error *err) {
     stet_buf again = STET_BUF(1 << 20);
     stet_db_exec(s->db, "REINDEX");
@@ -580,7 +582,7 @@ stet_status stet_space_check(stet_space *s, bool repair, stet_buf *problems, siz
         return st;
     for (size_t i = before; i < problems->len; i++)
         r.found += problems->data[i] == '\n';
-    bool sound = r.found == 0, begun = false; /* else the tables themselves can't be trusted */
+    bool sound = r.found == 0, begun = false; /* otherwise the tables themselves can't be trusted */
     if (!sound && repair)
         st = mend_file(s, &sound, err);
     if (st == STET_OK && sound && repair) {
@@ -601,7 +603,7 @@ stet_status stet_space_check(stet_space *s, bool repair, stet_buf *problems, siz
             stet_cache_clear(s);
             stet_space_forget_names(s);
             stet_space_forget_branches(s);
-            s->data_version = -1; /* looked at again, whoever wrote */
+            s->data_version = -1; /* forces a refresh, whoever wrote */
         }
     }
     *found = r.found + r.lost;

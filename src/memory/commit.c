@@ -18,14 +18,14 @@
 
 #define COMMIT_BODY_MAX STET_COMMIT_MAX_BYTES
 
-/* A document of the space written to, while a group is being stored. */
+/* A document of the written space, while a group is being stored. */
 typedef struct work_doc {
     int64_t key, doc;
-    stet_head head; /* as it stands after the members so far; the value's reference is ours */
+    stet_head head; /* after the members stored so far; holds a reference to the value */
     bool dirty;
 } work_doc;
 
-/* What one member makes of one document. */
+/* The effect of one member on one document. */
 typedef struct outcome_doc {
     stet_tx_doc *d;
     work_doc *w;
@@ -35,7 +35,7 @@ typedef struct outcome_doc {
     size_t len;
 } outcome_doc;
 
-/* A row of the table commits that waits to be written: where its blobs lie in `changes` and `body`. */
+/* A row of the table `commits` that waits to be written, with the positions of its blobs in `changes` and `body`. */
 typedef struct commit_row {
     int64_t seq;
     size_t changes_at, changes_len, body_at, body_len;
@@ -46,19 +46,19 @@ typedef struct store {
     stet_space *s;
     int64_t now; /* the newest sequence */
     int64_t start;
-    int64_t names_given; /* of the space, when it began */
+    int64_t names_given; /* names_given of the space at the beginning */
     int64_t time_ms;
     stet_map work; /* document number -> work_doc * */
     STET_VEC(work_doc *) docs;
     STET_VEC(stet_space *) others;
-    STET_VEC(outcome_doc) outcomes; /* of the member at hand */
+    STET_VEC(outcome_doc) outcomes; /* of the current member */
     stet_buf changes, body;         /* of `rows` */
     STET_VEC(commit_row) rows;
-    size_t row; /* the next one to be written, of `rows` or of `docs` */
+    size_t row; /* the next one to write, of `rows` or of `docs` */
     stet_arena arena;
-    bool any_dropped;      /* or moved: then C2 needs a look at earlier members */
+    bool any_dropped;      /* or moved: then C2 requires a check of earlier members */
     bool wrote;            /* there is something to commit */
-    stet_applied *applied; /* what the observations were told; in the arena */
+    stet_applied *applied; /* what the observations are based on; in the arena */
     size_t applied_count;
 } store;
 
@@ -94,7 +94,7 @@ static stet_status lock_one(store *c, stet_space *s, bool held, stet_error *err)
     return s->read_only && s != c->s ? stet_db_begin_read(s->db, err) : stet_db_begin_write(s->db, err);
 }
 
-/* All spaces in the order of their UUIDs, so that two such commits never wait for each other. */
+/* Locks all spaces in the order of their UUIDs, so that two such commits never wait for each other. */
 static stet_status lock_spaces(store *c, bool held, stet_error *err) {
     stet_status st = collect_spaces(c, err);
     STET_VEC(stet_space *) all = {0};
@@ -120,7 +120,8 @@ static stet_status lock_spaces(store *c, bool held, stet_error *err) {
 }
 
 static work_doc *work_of(store *c, stet_tx_doc *d) {
-    /* By way of the overlay, if the document is in it, whoever asks; else by the map. So there is one of each. */
+    /* If the document is in the overlay, always by way of the overlay, otherwise by the map: so there is one work_doc
+     * for each. */
     stet_overlay_doc *o = d->overlay ? d->overlay : stet_group_find(c->g, &d->name);
     if (o && o->work_store == c->g->stores) {
         d->doc = ((work_doc *)o->work)->doc;
@@ -171,8 +172,8 @@ static void clear_outcomes(store *c) {
     stet_vec_clear(&c->outcomes);
 }
 
-/* What a member makes of the documents it writes, without changing anything yet. Those it leaves as they are fall away.
- */
+/* Computes the effect of a member on the documents that it writes, without changing anything yet. Documents that stay
+ * as they are are left out. */
 static stet_status work_out(store *c, stet_group_member *m, stet_error *err) {
     for (size_t i = 0; i < m->tx->docs.len; i++) {
         stet_tx_doc *d = m->tx->docs.at[i];
@@ -228,7 +229,7 @@ static stet_status too_large(const outcome_doc *o, int64_t bytes, stet_error *er
                      o->d->name.id, (long long)bytes, STET_DOC_MAX_BYTES);
 }
 
-/* Packs the member's revisions into c->changes and c->body; the size of each into bytes_of. */
+/* Packs the revisions of the member into c->changes and c->body, and the size of each into bytes_of. */
 static stet_status pack_into(store *c, int64_t seq, size_t *body_of, stet_error *err) {
     int64_t last = 0;
     stet_record_start(&c->changes);
@@ -245,7 +246,7 @@ static stet_status pack_into(store *c, int64_t seq, size_t *body_of, stet_error 
             return stet_fail(err, STET_LIMIT, "a commit of more than %zu bytes", COMMIT_BODY_MAX);
         int64_t bytes = (int64_t)body_of[i] + (kind == STET_REVISION_PATCH ? o->w->head.bytes : 0);
         if (kind == STET_REVISION_PATCH && bytes > (int64_t)STET_DOC_MAX_BYTES)
-            bytes = text_length(c->s, o->value); /* the bound is loose: look */
+            bytes = text_length(c->s, o->value); /* the bound is loose: measure the text */
         if (bytes > (int64_t)STET_DOC_MAX_BYTES)
             return too_large(o, bytes, err);
         stet_record_add(&c->changes, &last, o->w->doc, kind, o->w->head.seq ? seq - o->w->head.seq : 0,
@@ -276,7 +277,7 @@ static void write_commits(store *c) {
     stet_buf_clear(&c->body);
 }
 
-/* The row of a commit; it is written with the others. Of one that can't be packed nothing is left. */
+/* Packs the row of a commit, which is written later with the others. If it can't be packed, nothing of it is left. */
 static stet_status pack(store *c, int64_t seq, size_t *body_of, stet_error *err) {
     enum { WAITING_MAX = 1 << 20 }; /* bytes; one commit may be larger */
     if (c->changes.len + c->body.len >= WAITING_MAX)
@@ -308,15 +309,15 @@ static void insert_snapshot(stet_space *s, int64_t key, int64_t seq, const stet_
     stet_run(q);
 }
 
-/* The head after one more revision, and an anchor if one is due: every 64 links, but for a large document only when the
- * patches since have grown to an eighth of it, or at 1024 links. */
+/* Computes the head after one more revision, and adds an anchor if one is due: after 64 links, or, for a large
+ * document, when the patches have grown to an eighth of it, or after 1024 links. */
 static void revise(store *c, outcome_doc *o, stet_revision_kind kind, size_t body, int64_t seq) {
     stet_head *h = &o->w->head;
     stet_value_release(h->value);
     h->value = stet_value_retain(o->value);
     h->exists = o->exists;
     h->seq = seq;
-    if (!h->own) { /* the links of the parent are counted there */
+    if (!h->own) { /* the links of the parent are counted on the parent */
         h->own = true;
         h->links = h->chain = 0;
         stet_space_note_written(c->s, o->w->doc, c->g->branch);
@@ -414,7 +415,7 @@ static stet_status publish(store *c, stet_group_member *m, stet_error *err) {
     return STET_OK;
 }
 
-/* Stores one member, or says in its error why not. Failures of the database stick to it. */
+/* Stores one member, or says in its error why not. Failures of the database stick to the database. */
 static void store_member(store *c, stet_group_member *m) {
     stet_tx *tx = m->tx;
     stet_error e = STET_ERROR_INIT;
@@ -429,7 +430,8 @@ static void store_member(store *c, stet_group_member *m) {
     if (st == STET_OK) {
         m->outcome = STET_MEMBER_APPLIED;
         m->change_count = 0;
-        m->moved = c->any_dropped = true; /* nothing was done now: who read it in the overlay read something else */
+        /* A replayed member changes nothing now, so that those who read it in the overlay read something else. */
+        m->moved = c->any_dropped = true;
         return;
     }
     if (st == STET_NOT_FOUND)
@@ -448,9 +450,9 @@ static void store_member(store *c, stet_group_member *m) {
             stet_tx_doc *d = tx->docs.at[i];
             d->holds = d->space == c->s ? c->now : d->space->known;
             if (d->doc == 0 && d->overlay && d->overlay->work_store == c->g->stores)
-                d->doc = ((work_doc *)d->overlay->work)->doc; /* read where an earlier member has made it */
+                d->doc = ((work_doc *)d->overlay->work)->doc; /* where an earlier member has created it */
         }
-        if (tx->observation) /* now, while all of it is in the processor's cache */
+        if (tx->observation) /* now, while everything is in the processor's cache */
             m->reads = stet_tx_read_list(tx, &c->arena, &m->read_count);
         if (tx->session) {
             stet_replay_keep(c->s, m);
@@ -505,7 +507,7 @@ static stet_status check_branch(store *c, stet_error *err) {
     return stet_fail(err, STET_NOT_FOUND, "the branch has been deleted");
 }
 
-/* C1: SQLite has committed. */
+/* C1: called after SQLite has committed. */
 static void become_known(store *c) {
     for (size_t i = 0; i < c->docs.len; i++)
         if (c->docs.at[i]->dirty)
@@ -514,8 +516,8 @@ static void become_known(store *c) {
 }
 
 static stet_status finish(store *c, stet_error *err) {
-    /* First the spaces read, where nothing but mirrors may have been written; then the space written to. Mirrors that
-     * can't be stored are no reason to fail the data: who needed them is unknown then. */
+    /* First the spaces that were read, in which only mirrors may have been written; then the written space. Mirrors
+     * that can't be stored do not fail the data: the actions that needed them become unknown. */
     for (size_t i = 0; i < c->others.len; i++)
         if (stet_db_commit(c->others.at[i]->db, NULL) != STET_OK) {
             stet_space_forget_names(c->others.at[i]);
@@ -525,7 +527,7 @@ static stet_status finish(store *c, stet_error *err) {
         return stet_db_commit(c->s->db, err);
     stet_status st = stet_db_status(c->s->db, err);
     if (st == STET_OK && c->s->names_given != c->names_given)
-        stet_space_forget_names(c->s); /* numbers given for what is not stored after all */
+        stet_space_forget_names(c->s); /* forget numbers that were given to names but not stored */
     stet_db_rollback(c->s->db);
     return st;
 }
@@ -547,7 +549,7 @@ stet_status stet_group_store(stet_group *g, stet_error *err) {
     store c = {.g = g, .s = g->space, .changes = STET_BUF(0), .body = STET_BUF(0)};
     g->stores++;
     bool held = g->members.len == 1 && g->members.at[0].tx->locked && stet_db_in_transaction(g->space->db);
-    /* What was observed before is stored before. If it can't be, its actions run again: no reason to fail this one. */
+    /* Earlier observations are stored first. If they can't be, their actions run again; this commit does not fail. */
     stet_error batch = STET_ERROR_INIT;
     if (stet_observe_sync(c.s, &batch) != STET_OK)
         stet_error_clear(&batch);
@@ -557,7 +559,7 @@ stet_status stet_group_store(stet_group *g, stet_error *err) {
         release(&c);
         return st;
     }
-    if (names_gone != c.s->names_gone) /* numbers learnt before gc took names away */
+    if (names_gone != c.s->names_gone) /* numbers may have been learnt before gc removed names */
         for (size_t i = 0; i < g->members.len; i++)
             for (size_t j = 0; j < g->members.at[i].tx->docs.len; j++)
                 g->members.at[i].tx->docs.at[j]->doc = 0;
@@ -572,7 +574,7 @@ stet_status stet_group_store(stet_group *g, stet_error *err) {
         st = stet_db_status(c.s->db, err);
     }
     for (size_t i = 0; i < c.others.len && st == STET_OK; i++)
-        st = stet_db_status(c.others.at[i]->db, err); /* what was read there could not be validated */
+        st = stet_db_status(c.others.at[i]->db, err); /* the reads there could not be validated */
     if (st == STET_OK) {
         stet_space_write_names(c.s);
         write_commits(&c);
@@ -587,7 +589,7 @@ stet_status stet_group_store(stet_group *g, stet_error *err) {
     if (st == STET_OK) {
         become_known(&c);
     } else {
-        stet_space_forget_names(c.s); /* numbers may have been given that are not stored */
+        stet_space_forget_names(c.s); /* forget numbers that were given to names but may not be stored */
         for (size_t i = 0; i < g->members.len; i++) {
             g->members.at[i].outcome = STET_MEMBER_STAGED;
             for (size_t j = 0; j < g->members.at[i].tx->docs.len; j++) {

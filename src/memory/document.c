@@ -44,7 +44,7 @@ void stet_space_damaged(stet_space *s, int64_t doc, const char *format, ...) {
     stet_arena_release(&arena);
 }
 
-/* A text whose checksum was right. */
+/* Decodes a text whose checksum was right. */
 static bool read_text(stet_space *s, int64_t doc, const char *text, size_t len, int64_t seq, stet_value *out) {
     if (text && stet_json_read(text, len, NULL, out, NULL) == STET_OK) {
         if (stet_value_type(*out) == STET_TYPE_OBJECT)
@@ -66,7 +66,7 @@ static int64_t whole_text_upto(stet_space *s, int64_t key, int64_t seq) {
     return found;
 }
 
-/* False: there is none that can be trusted. That is no failure: the log has the same. */
+/* False: there is no snapshot that can be trusted. This is not a failure, because the log has the same text. */
 static bool snapshot_text(stet_space *s, int64_t key, int64_t seq, stet_value *out) {
     stet_stmt *q = stet_db_stmt(s->db, "SELECT key, seq, value, sum FROM snapshot WHERE key = ? AND seq = ?");
     stet_bind_int(q, 1, key);
@@ -86,7 +86,7 @@ static bool snapshot_text(stet_space *s, int64_t key, int64_t seq, stet_value *o
     return ok;
 }
 
-/* Patches met on the way back, newest first. */
+/* Patches found on the way back, newest first. */
 typedef struct chain {
     stet_buf bytes;
     STET_VEC(size_t) lengths;
@@ -109,7 +109,7 @@ static bool apply_chain(stet_space *s, int64_t number, chain *c, int64_t seq, st
     return true;
 }
 
-/* What the walk back from a revision has found. */
+/* The result of one step back from a revision. */
 typedef enum step { STEP_FOUND, STEP_ABSENT, STEP_ON, STEP_FAILED } step;
 
 static step step_back(stet_space *s, int64_t doc, int64_t *seq, bool use_cache, int64_t *branch, int64_t *whole,
@@ -185,8 +185,8 @@ bool stet_document_rebuild(stet_space *s, int64_t doc, int64_t seq, bool use_cac
     return exists;
 }
 
-/* Walks one branch's links down from `from` to the first revision at or below `at`. Stops early, with *left set, when
- * the links have left the branch above `at`. */
+/* Follows the links of one branch down from `from` to the first revision at or below `at`. Stops early, with *left set,
+ * when the links leave the branch above `at`. */
 static int64_t walk_down(stet_space *s, int64_t branch, int64_t doc, int64_t from, int64_t at, bool *left) {
     int64_t seq = from;
     *left = false;
@@ -223,7 +223,7 @@ static int64_t walk_down(stet_space *s, int64_t branch, int64_t doc, int64_t fro
     return seq;
 }
 
-/* The row of the table head. False if there is none, and on failure. */
+/* Reads the row of the table head. False if there is none, and on failure. */
 static bool read_head(stet_space *s, int64_t branch, int64_t doc, stet_head *out, bool *inlined, bool with_value) {
     stet_stmt *q =
         stet_db_stmt(s->db, "SELECT key, seq, live, links, chain, bytes, value, sum FROM head WHERE key = ?");
@@ -252,8 +252,8 @@ static bool read_head(stet_space *s, int64_t branch, int64_t doc, stet_head *out
     return there;
 }
 
-/* A revision of the document above `at`, from which the way down is shorter than from `head`. What a snapshot says is
- * not taken on trust, and a large text is not read for its checksum: the commit is asked. */
+/* A revision of the document above `at` from which the way down is shorter than from `head`. A snapshot row is only a
+ * hint: the commit is read to verify it, because reading a large text for its checksum would cost more. */
 static int64_t anchor_above(stet_space *s, int64_t branch, int64_t doc, int64_t at, int64_t head) {
     int64_t anchor = 0;
     stet_stmt *q = stet_db_stmt(s->db, "SELECT seq FROM snapshot WHERE key = ? AND seq > ? ORDER BY seq LIMIT 1");
@@ -301,7 +301,7 @@ int64_t stet_document_revision_at(stet_space *s, int64_t branch, int64_t doc, in
     }
 }
 
-/* After a failure nothing that was read means anything, absence least of all. */
+/* After a failure nothing that was read can be trusted, least of all that something is absent. */
 static bool sound(stet_space *s) {
     assert(stet_db_in_transaction(s->db));
     return !stet_db_failed(s->db);
@@ -328,7 +328,8 @@ void stet_head_load(stet_space *s, int64_t branch, int64_t doc, int64_t at, stet
             stet_cache_put(s, key, out);
         return;
     }
-    /* Not on this branch, or newer than asked for. The newest one is worth keeping, an older one is not. */
+    /* The document is not on this branch, or is newer than requested. The newest revision is worth caching, an older
+     * one is not. */
     bool own = out->own;
     stet_head_release(out);
     if (!sound(s))

@@ -60,7 +60,7 @@ static bool wanted(const stet_feed *f, const stet_doc_change *c, const stet_chan
     return f->reads.len == 0;
 }
 
-/* The part of a commit that touches what the feed is about. False: nothing of it. */
+/* Reduces a commit to the part that touches what the feed follows. False: nothing of it does. */
 static bool narrow(stet_feed *f, const stet_commit_record *r) {
     if (r->branch != f->branch)
         return false;

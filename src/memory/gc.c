@@ -1,4 +1,4 @@
-/* gc.c - removes what nobody needs, and counts what there is. */
+/* gc.c - removes what is no longer needed, and counts what there is. */
 #include "memory/internal.h"
 #include "memory/observe_internal.h"
 
@@ -28,8 +28,8 @@ static void measure(stet_space *s, stet_space_gc_report *out) {
         count_of(s, "SELECT coalesce(sum(length(value)), 0) FROM snapshot WHERE key >> 40 IN (" DEAD_BRANCHES ")");
 }
 
-/* Names that no head, no action and no index row needs any more; never the highest number, so that none is given twice.
- */
+/* Names that no head, action or index row needs any more. Never the highest number, so that no number is given
+ * twice. */
 #define UNUSED_DOCUMENTS                                                                                               \
     " FROM document WHERE doc < (SELECT max(doc) FROM document)"                                                       \
     " AND doc NOT IN (SELECT key & 1099511627775 FROM head)"                                                           \
@@ -37,7 +37,7 @@ static void measure(stet_space *s, stet_space_gc_report *out) {
     " AND doc NOT IN (SELECT key & 1099511627775 FROM mirror)"                                                         \
     " AND doc NOT IN (SELECT piece FROM action) AND doc NOT IN (SELECT doc FROM mark WHERE doc IS NOT NULL)"
 
-/* Takes them out of the digests of names. */
+/* Removes these names from the digests of names. */
 static void unname(stet_space *s) {
     stet_new_names gone = {0};
     stet_arena arena = STET_ARENA_INIT;
@@ -67,7 +67,7 @@ stet_status stet_space_gc(stet_space *s, bool dry_run, stet_space_gc_report *out
     }
     stet_db_exec(s->db, "DELETE FROM snapshot WHERE key >> 40 IN (" DEAD_BRANCHES ")");
     stet_db_exec(s->db, "DELETE FROM head WHERE key >> 40 IN (" DEAD_BRANCHES ")");
-    /* A record without documents. A row that is damaged is left alone: its branch may be another one. */
+    /* Replaced by a record without documents. A damaged row is left alone: its branch may be another one. */
     stet_db_exec(s->db, "UPDATE commits SET changes = " EMPTY ", body = x'', content = crc32c(" EMPTY "),"
                         " sum = row_sum(seq, branch, time_ms, crc32c(" EMPTY ")) WHERE branch IN (" DEAD_BRANCHES ")"
                         " AND changes <> " EMPTY " AND sum = row_sum(seq, branch, time_ms, content)");

@@ -22,7 +22,7 @@ static void clear_overlay(stet_group *g) {
     size_t len;
     stet_slot *slot;
     for (size_t i = 0; stet_map_next(&g->overlay, &i, &key, &len, &slot);) {
-        stet_overlay_doc *o = slot->p; /* in the group's memory, as is all of it but the value */
+        stet_overlay_doc *o = slot->p; /* in the memory of the group, like everything except the value */
         stet_value_release(o->value);
     }
     stet_map_clear(&g->overlay);
@@ -43,7 +43,7 @@ static void clear_members(stet_group *g) {
     }
     stet_vec_clear(&g->members);
     g->flushed = false;
-    g->ground = NULL; /* it lay in one of them */
+    g->ground = NULL; /* it was in one of them */
 }
 
 bool stet_group_overlay(stet_group *g, stet_tx_doc *d) {
@@ -130,7 +130,7 @@ stet_status stet_tx_begin_in(stet_group *g, stet_tx **out, stet_error *err) {
     return STET_OK;
 }
 
-/* Did a member that came after the transaction's look at a document change what it read there? */
+/* Did a member that was added after the transaction read a document change what it read there? */
 static stet_status check_overlay(stet_group *g, stet_tx *tx, stet_error *err) {
     for (size_t i = 0; i < tx->docs.len; i++) {
         stet_tx_doc *d = tx->docs.at[i];
@@ -150,7 +150,7 @@ static stet_status check_overlay(stet_group *g, stet_tx *tx, stet_error *err) {
     return STET_OK;
 }
 
-/* Brings a written document onto what the group has made of it meanwhile. */
+/* Applies the writes of a transaction to the document as the group has changed it meanwhile. */
 static stet_status rebase_doc(stet_tx *tx, stet_tx_doc *d, const stet_overlay_doc *o, stet_error *err) {
     if (!o || (o->exists == d->before_exists && stet_same_value(o->value, d->before)))
         return STET_OK;
@@ -173,7 +173,7 @@ static stet_status rebase_doc(stet_tx *tx, stet_tx_doc *d, const stet_overlay_do
 static void advance_overlay(stet_group *g, size_t member, stet_tx_doc *d) {
     stet_overlay_doc *o = d->overlay;
     if (!o && d->seen_members != g->members.len)
-        o = stet_group_find(g, &d->name); /* it came in after this transaction looked */
+        o = stet_group_find(g, &d->name); /* it was added after this transaction looked */
     if (!o) {
         char key[NAME_KEY];
         size_t len = name_key(&d->name, key);
@@ -237,8 +237,9 @@ size_t stet_group_len(const stet_group *g) {
     return g->members.len;
 }
 
-/* A transaction still at work saw the snapshot and `seen` members of the overlay. Those members are commits now, above
- * what others committed meanwhile: give it the sequence that it saw, or make it void if what it saw is not so. */
+/* An unfinished transaction saw the snapshot and `seen` members of the overlay. Those members are now commits, above
+ * those that others made meanwhile. Gives the transaction the sequence that it saw, or makes it void if what it saw was
+ * not stored that way. */
 static void move_live(stet_group *g, stet_tx *tx, const int64_t *after, int64_t before_flush) {
     for (size_t i = 0; i < tx->docs.len && !tx->doomed; i++) {
         stet_tx_doc *d = tx->docs.at[i];
@@ -248,7 +249,8 @@ static void move_live(stet_group *g, stet_tx *tx, const int64_t *after, int64_t 
         for (size_t m = 0; m < d->seen_members; m++)
             if (g->members.at[m].outcome == STET_MEMBER_DROPPED || g->members.at[m].moved)
                 tx->doomed = true;
-        if (before_flush > g->snapshot && d->reads.len) /* others committed: not told apart here, so it starts again */
+        /* Others committed too, which is not told apart here: the transaction starts again. */
+        if (before_flush > g->snapshot && d->reads.len)
             tx->doomed = true;
         d->seen = after[d->seen_members - 1];
         d->seen_members = 0;
@@ -284,7 +286,7 @@ stet_status stet_group_flush(stet_group *g, stet_error *err) {
         move_live(g, tx, after, first);
     free(after);
     clear_overlay(g);
-    stet_tx_memory_leave(g->memory); /* goes with the last of its transactions */
+    stet_tx_memory_leave(g->memory); /* freed with the last of its transactions */
     g->memory = stet_tx_memory_new(g);
     g->snapshot = g->space->known;
     g->flushed = true;
@@ -317,7 +319,7 @@ void stet_group_leave(stet_group *g) {
     clear_overlay(g);
     stet_vec_release(&g->members);
     stet_map_release(&g->overlay);
-    if (g->memory) /* a batch has none: its transactions bring their own */
+    if (g->memory) /* a batch has no memory of its own: its transactions bring theirs */
         stet_tx_memory_leave(g->memory);
     if (g->spare) {
         stet_arena_release(&g->spare->arena);
@@ -335,13 +337,15 @@ static bool only_reads(const stet_tx *tx) {
     return !tx->session && !tx->observation;
 }
 
-/* A transaction that read other spaces takes its locks in their order, so it can't keep the one it has. */
+/* A transaction that read other spaces takes its locks in the order of the spaces, so it can't keep the lock it has. */
 static void drop_early_lock(stet_tx *tx) {
     if (tx->locked && tx->views.len > 1)
         stet_db_rollback(tx->space->db);
 }
 
 stet_status stet_tx_commit(stet_tx *tx, stet_commit_result *result, stet_error *err) {
+    if (!tx)
+        return stet_fail_null(err);
     stet_status st = STET_OK;
     stet_commit_result r = {0};
     stet_tx_withhold(tx);
@@ -349,7 +353,7 @@ stet_status stet_tx_commit(stet_tx *tx, stet_commit_result *result, stet_error *
         st = stet_fail(err, STET_INVALID, "a transaction of a group is added to it, not committed alone");
         stet_tx_abort(tx);
         return st;
-    } else if (only_reads(tx)) { /* what it read is one consistent state already */
+    } else if (only_reads(tx)) { /* its reads are one consistent state already */
         r.seq = tx->views.at[0].snapshot;
         if (tx->locked)
             stet_db_rollback(tx->space->db);
@@ -383,6 +387,8 @@ stet_status stet_tx_commit(stet_tx *tx, stet_commit_result *result, stet_error *
 stet_status stet_space_transact(stet_space *s, const char *branch,
                                 stet_status (*fn)(stet_tx *tx, void *ctx, stet_error *err), void *ctx,
                                 stet_commit_result *result, stet_error *err) {
+    if (!s || !fn)
+        return stet_fail_null(err);
     enum { FREE_ATTEMPTS = 3, ATTEMPTS = 1000 };
     for (int attempt = 0;; attempt++) {
         stet_error mine = STET_ERROR_INIT;

@@ -90,13 +90,14 @@ static bool decode_commit(stet_space *s, stet_stmt *q, stet_arena *arena, stet_c
     return !r.damaged;
 }
 
-/* Names for the numbers, each looked up once. */
+/* Replaces numbers of documents by names; each is looked up once. */
 static stet_status name_changes(stet_space *s, stet_commit_record *at, size_t len, stet_arena *arena, stet_error *err) {
     stet_map seen = {0};
     stet_status st = STET_OK;
     for (size_t i = 0; i < len && st == STET_OK; i++)
         for (size_t j = 0; j < at[i].len && st == STET_OK; j++) {
-            stet_doc_change *c = (stet_doc_change *)&at[i].at[j]; /* ours: just decoded */
+            /* Decoded by this function, so that it may be changed. */
+            stet_doc_change *c = (stet_doc_change *)&at[i].at[j];
             stet_slot *slot = stet_map_get(&seen, &c->doc, sizeof c->doc);
             if (slot) {
                 c->name = *(stet_docname *)slot->p;
@@ -152,7 +153,7 @@ stet_status stet_space_load(stet_space *s, int64_t branch, const stet_docname *n
     at = at < 0 ? s->known : at;
     int64_t doc = stet_space_find_doc(s, name);
     stet_cached *c = doc ? stet_cache_find(s, stet_space_key(branch, doc)) : NULL;
-    if (c && !c->old && c->head.seq <= at) { /* no need of the file */
+    if (c && !c->old && c->head.seq <= at) { /* answered from the cache */
         s->hits++;
         *out = (stet_doc_state){c->head.exists, stet_value_retain(c->head.value), c->head.seq};
         return stet_db_status(s->db, err);
@@ -223,7 +224,7 @@ stet_status stet_space_history(stet_space *s, int64_t branch, const stet_docname
     return st;
 }
 
-/* Is the document there on a branch that has no revision of it, seen through to its parents? */
+/* Does a document exist on a branch that has no revision of it, as seen through its ancestors? */
 static bool seen_through(stet_space *s, int64_t branch, int64_t doc, int64_t *seq, stet_arena *arena) {
     *seq = stet_document_revision_at(s, branch, doc, INT64_MAX);
     stet_walk w;

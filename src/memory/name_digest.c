@@ -1,20 +1,20 @@
 /* name_digest.c - notices that names of documents are missing.
  *
- * A name that vanishes would be taken for one that was never there: a reader would find no document, and a writer would
- * give it a new number, of which the readers of the old one learn nothing. So `name_digest` divides all names, in their
- * order, into ranges of up to 32, and has the digest (db.h) of the names in each. A row is the first name of
- * its range, which ends before the next row's; the first range begins before all names.
+ * A name that vanishes would look like one that never existed: a reader would find no document, and a writer would give
+ * it a new number, which the readers of the old number never notice. So `name_digest` divides all names, in order, into
+ * ranges of up to 32, and has the digest (db.h) of the names in each. A row is the first name of its range, which ends
+ * before the name of the next row; the first range begins before all names.
  *
- *   N1. Before a name is said not to be there, the names of its range are compared with their digest. A range that
- *       fitted is not read again as long as its digest is the same.
- *   N2. Whoever stores or removes names changes the digests by those names alone, so that a digest which did not fit
- *       before does not fit afterwards. A range is divided only if it fits.
+ *   N1. Before a name is reported absent, the names of its range are compared with their digest. A range that matched
+ *       is not read again as long as its digest is the same.
+ *   N2. Code that stores or removes names changes the digests by those names alone, so that a digest which did not match
+ *       before does not match afterwards. A range is divided only if it matches.
  *
- * The digest of all names in space_meta serves a handle that takes all of them into memory (space.c), `check`, and a
- * start, which compares it if the names are few: then even a name that nobody asks for is noticed.
+ * The digest of all names in space_meta serves a handle that loads all of them into memory (space.c), `check`, and a
+ * start, which compares it if there are few names: then even a missing name that nobody asks for is noticed.
  *
- * Rejected: a digest of neighbouring numbers, as place_digest has, for a name that is not there has no number; and one
- * digest of all names, which would cost 100,000 names 50 ms whenever one is looked for in vain.
+ * Rejected: a digest of neighbouring numbers, as place_digest has, because an absent name has no number; and one digest
+ * of all names, which would cost 50 ms per failed search among 100,000 names.
  */
 
 #include "memory/internal.h"
@@ -25,7 +25,7 @@ enum { RANGE_MOST = 32, RANGE_PART = 16 };
 #define RANGE_ROWS                                                                                                     \
     " FROM document WHERE (id, scope) >= (r.id, r.scope) AND (id, scope) < (SELECT coalesce(max(n.id), x''),"          \
     " coalesce(max(n.scope), '') FROM (SELECT id, scope FROM name_digest WHERE (id, scope) > (r.id, r.scope) ORDER BY" \
-    " id, scope LIMIT 1) n)" /* no text is above a blob */
+    " id, scope LIMIT 1) n)" /* every blob sorts above every text */
 #define RANGE_OF                                                                                                       \
     "SELECT id, scope, digest FROM name_digest WHERE (id, scope) <= (?1, ?2) ORDER BY id DESC, scope DESC LIMIT 1"
 #define RANGE_NEXT "SELECT id, scope FROM name_digest WHERE (id, scope) > (?1, ?2) ORDER BY id, scope LIMIT 1"
@@ -39,7 +39,7 @@ int64_t stet_name_sum(int64_t doc, const char *id, size_t id_len, const char *sc
 
 typedef struct name_range {
     char *id, *scope;      /* its first name */
-    char *end, *end_scope; /* the first name of the next one; NULL: there is none */
+    char *end, *end_scope; /* the first name of the next range; NULL: this is the last one */
     int64_t digest;
 } name_range;
 
@@ -57,7 +57,7 @@ static char *column_copy(stet_stmt *q, int column) {
     return stet_strndup(text, len);
 }
 
-/* False: the table has no range for it, which it always has. */
+/* False: the table has no range for the name, although it always should. */
 static bool range_of(stet_db *db, const char *id, size_t id_len, const char *scope, size_t scope_len, name_range *out) {
     *out = (name_range){0};
     stet_stmt *q = stet_db_stmt(db, RANGE_OF);
@@ -98,7 +98,7 @@ typedef struct part {
     int64_t digest;
 } part;
 
-/* Divides a range. False: its names are not those that its digest is of (N2). */
+/* Divides a range. False: its names do not match its digest (N2). */
 static bool divide(stet_db *db, const name_range *r) {
     stet_arena arena = STET_ARENA_INIT;
     STET_VEC(part) parts = {0};
@@ -154,7 +154,7 @@ void stet_space_names_changed(stet_space *s, const stet_new_name *names, size_t 
     stet_observe_digest(s, STET_DIGEST_NAMES, rows * (total >> 32), total);
 }
 
-/* The digest that the names of a range have. Statements of one transaction: others may commit at any time. */
+/* The digest of the names in a range. One transaction, because others may commit at any time. */
 static int64_t digest_of_names(stet_db *db, const char *id, size_t id_len, const char *scope, size_t scope_len) {
     char end[STET_ID_MAX], end_scope[STET_ID_MAX];
     size_t end_len = 0, end_scope_len = 0;
@@ -216,7 +216,7 @@ bool stet_space_name_gone(stet_space *s, const char *id, size_t id_len, const ch
     }
     stet_reset(q);
     status = stet_space_leave(s, begun, status, &err);
-    if (status != STET_OK) /* it sticks, for whoever looked for the name */
+    if (status != STET_OK) /* it sticks, and the caller that searched for the name reports it */
         stet_db_fail(s->db, status, "%s", err.message);
     stet_error_clear(&err);
     return status == STET_OK && !fits;
@@ -247,7 +247,7 @@ void stet_names_divide_all(stet_db *db) {
     name_range all = {.id = first, .scope = first};
     all.digest = stet_db_int(db, "SELECT value FROM space_meta WHERE name = '" STET_DIGEST_NAMES "'", -1);
     stet_run(stet_db_stmt(db, "DELETE FROM name_digest"));
-    if (!divide(db, &all)) /* one is missing already: one range, which does not fit */
+    if (!divide(db, &all)) /* a name is missing already: keep one range, which does not match */
         store_range(db, all.id, all.scope, all.digest);
 }
 

@@ -3,7 +3,7 @@
 
 static stet_status check_text(const char *what, const char *text, size_t max, stet_error *err) {
     size_t len = 0;
-    while ((unsigned char)(text[len] - 0x20) < 0x7F - 0x20) /* most names are plain, and short */
+    while ((unsigned char)(text[len] - 0x20) < 0x7F - 0x20) /* most names are short ASCII */
         len++;
     if (!text[len] && len <= max)
         return STET_OK;

@@ -8,7 +8,7 @@
 #include "memory/record.h"
 
 static const stet_address *copy_addresses(stet_arena *a, const stet_address *at, size_t len) {
-    if (len == 0) /* most of the lists of most actions */
+    if (len == 0) /* true of most lists of most actions */
         return NULL;
     stet_address *out = stet_arena_alloc(a, len * sizeof *out);
     for (size_t i = 0; i < len; i++) {
@@ -96,7 +96,7 @@ static stet_bytes addresses(stet_space *s, const stet_address *at, size_t len, c
     for (size_t i = 0; i < len; i++) {
         int64_t doc = 0;
         for (size_t k = 0; k < m->change_count && k < 4 && !doc;
-             k++) /* most often it is what the run has just changed */
+             k++) /* most often it is among what the run has just changed */
             if (strcmp(m->changes[k].name.id, at[i].name.id) == 0 &&
                 strcmp(m->changes[k].name.scope, at[i].name.scope) == 0)
                 doc = m->changes[k].doc;
@@ -105,7 +105,7 @@ static stet_bytes addresses(stet_space *s, const stet_address *at, size_t len, c
     return packed(s, &o->places);
 }
 
-/* Is everything at `path` ignored? `*below`: or something below it. */
+/* Is everything at `path` ignored? `*below`: something below it is. */
 static bool is_ignored(const stet_observation *o, const stet_docname *name, stet_pathref path, bool *below) {
     *below = false;
     for (size_t i = 0; i < o->ignored_count; i++) {
@@ -145,7 +145,7 @@ stet_doc_change stet_observe_beside(const stet_observation *o, const stet_doc_ch
             else
                 stet_path_push_index(&path, i);
             stet_pathref to = stet_path_ref(&path);
-            if (to.len == at.path.len) /* no path can name it */
+            if (to.len == at.path.len) /* no path can name the member: it would be too long */
                 *stet_vec_add(&kept) = at;
             else
                 *stet_vec_add(&waiting) = (stet_change){{stet_arena_dup(arena, to.bytes, to.len), to.len}, STET_KEYSET};
@@ -159,19 +159,21 @@ stet_doc_change stet_observe_beside(const stet_observation *o, const stet_doc_ch
     return out;
 }
 
-/* What the run changed, and what counts as its own from now on: what it tells; otherwise precise writes, those inside a
- * declared one widened to it (the output cell is the action's as a whole, also where this run left it as it was);
- * without any, what was known before, if the same code wrote it; else what is declared. Ignored writes are neither: they are not among m->own. */
+/* Determines what the run changed, and which places belong to the action from now on. If the run says which, those.
+ * Otherwise its precise writes; one inside a declared place is widened to that place, because an output cell belongs to
+ * the action as a whole, even where this run left it unchanged. Without any writes, the places known before, if the same
+ * code wrote them; otherwise the declared ones. Ignored writes are not part of either: they are not in m->own.
+ */
 static void written(stet_space *s, const stet_applied *m, stet_bytes declared, const stet_known_action *before,
                     stet_bytes *actual, stet_bytes *known) {
     const stet_observation *in = m->observation;
     struct stet_observe *o = stet_observe_of(s);
     stet_places *out = &o->out, *own = &o->own;
-    stet_bytes told = in->tells_written ? addresses(s, in->written, in->written_count, m) : (stet_bytes){"", 0};
+    stet_bytes reported = in->tells_written ? addresses(s, in->written, in->written_count, m) : (stet_bytes){"", 0};
     stet_vec_clear(&o->places);
     stet_vec_clear(out);
     stet_vec_clear(own);
-    if (!stet_places_unpack(declared.at, declared.len, own)) /* a name that is gone has no number */
+    if (!stet_places_unpack(declared.at, declared.len, own)) /* a name that was removed has no number */
         assert(stet_db_failed(s->db));
     for (size_t i = 0; i < m->change_count; i++)
         for (size_t k = 0; k < m->own[i].len; k++) {
@@ -183,7 +185,7 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, c
                 continue;
             *stet_vec_add(&o->places) = p;
             for (size_t n = 0; n < own->len; n++)
-                /* A change above a declared place is the making of its document: the place alone is the action's. */
+                /* A change above a declared place created its document: only the place belongs to the action. */
                 if (own->at[n].doc == p.doc &&
                     (stet_path_is_prefix(own->at[n].path, p.path) || stet_path_is_prefix(p.path, own->at[n].path))) {
                     p.path = own->at[n].path;
@@ -194,11 +196,11 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, c
     *actual = packed(s, &o->places);
     if (in->tells_written) {
         stet_vec_clear(out);
-        if (!stet_places_unpack(told.at, told.len, out))
+        if (!stet_places_unpack(reported.at, reported.len, out))
             assert(stet_db_failed(s->db));
     }
     if (out->len || in->tells_written) {
-        /* Declared outputs that this run did not touch stay its own. */
+        /* Declared outputs that this run did not touch still belong to the action. */
         for (size_t n = 0; n < own->len; n++)
             *stet_vec_add(out) = own->at[n];
         *known = packed(s, out);
@@ -209,7 +211,7 @@ static void written(stet_space *s, const stet_applied *m, stet_bytes declared, c
     }
 }
 
-/* A value as text, bounded: what is too long is left out, it only explains. */
+/* A value as text. A long one is left out, because it only explains. */
 static stet_bytes text_of(stet_space *s, stet_value v) {
     struct stet_observe *o = stet_observe_of(s);
     if (stet_value_type(v) == STET_TYPE_NULL)
@@ -221,7 +223,7 @@ static stet_bytes text_of(stet_space *s, stet_value v) {
     return (stet_bytes){stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len), o->buf.len};
 }
 
-/* Own reads as places with the sequence up to which each holds; reads in other spaces apart. */
+/* Separates own reads, as places with the sequence up to which each holds, from reads in other spaces. */
 static void split_reads(stet_space *s, const stet_applied *m, stet_places *own, stet_foreign_places *other) {
     for (size_t i = 0; i < m->read_count; i++) {
         const stet_tx_read_record *r = &m->reads[i];
@@ -238,8 +240,8 @@ static void split_reads(stet_space *s, const stet_applied *m, stet_places *own, 
     stet_foreign_settle(other);
 }
 
-/* What was known against the action when it ran: what this transaction has found so far, else what was stored. None: it
- * stood, and was asked for. */
+/* Why the action ran: what this transaction has found so far, otherwise what was stored. No reason: it was up to date,
+ * and was run on request. */
 static stet_reason cause_of_run(const stet_pending *p, const stet_known_action *a) {
     if (p->set)
         return p->reason;
@@ -248,7 +250,7 @@ static stet_reason cause_of_run(const stet_pending *p, const stet_known_action *
     return a->marked && !p->clear ? a->reason : STET_REASON_NONE;
 }
 
-/* `looked`: every commit before this transaction has its marks. */
+/* `looked`: every commit before this transaction has been processed for marks. */
 static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_known_action *a, int64_t now,
                   bool looked) {
     struct stet_observe *o = stet_observe_of(s);
@@ -301,7 +303,7 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
     stet_obs_encode(&obs, &o->buf);
     stet_pending *p = stet_observe_pending_of(s, a);
     if (p->store && o->keep > 1)
-        stet_observe_write(s, p); /* the second run of one transaction: the first is kept as a past one */
+        stet_observe_write(s, p); /* a second run in one transaction: the first is kept as a past observation */
     p->store = true;
     p->generation = in->generation;
     p->blob = (stet_bytes){stet_arena_dup(&o->tx_arena, o->buf.data, o->buf.len), o->buf.len};
@@ -312,9 +314,10 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
         a->made = !in->failed;
         a->foreign_marked = o->has_foreign && stet_observe_clear_foreign(s, a->action, obs.foreign);
     } else if (a->marked || p->set || !a->observed || !a->made || !looked || was_foreign || obs.foreign.len) {
-        /* Knowing what an action would read says nothing about its output. If it stood, it stands; if not, or
-         * if it had failed, its new reads no longer show why, so it is unknown until it runs. It counts as not standing if a mark may be on its
-         * way: from commits that nobody has looked at, or from another space. */
+        /* Knowing what an action would read says nothing about its output. If the action was up to date, it stays
+         * so. Otherwise, or if it had failed, its new reads no longer show why, so it is unknown until it runs. It
+         * also counts as outdated if a mark may still arrive: from commits that were not processed, or from another
+         * space. */
         a->made = false;
         stet_observe_mark(s, a->action, branch, STET_STATE_UNKNOWN, STET_REASON_NEVER, 0, 0, NULL);
     }
@@ -326,7 +329,7 @@ static void store(stet_space *s, int64_t branch, const stet_applied *m, stet_kno
     o->now.bytes += (int64_t)p->blob.len;
 }
 
-/* The number of the action's piece; most often the same as the one before. */
+/* The number of the action's piece; mostly the same as for the action before. */
 static int64_t piece_of(stet_space *s, const stet_action_key *key) {
     struct stet_observe *o = stet_observe_of(s);
     const char *scope = key->scope ? key->scope : "";
@@ -347,7 +350,8 @@ static stet_known_action *action_of(stet_space *s, int64_t branch, const stet_ob
     return stet_observe_action(s, branch, piece_of(s, &o->key), o->key.action, true);
 }
 
-/* One whose record was lost, or was not inherited by the branch, may have run before: its reason says so still. */
+/* An action whose record was lost, or was not inherited by the branch, may have run before: its reason still says
+ * so. */
 static void mark_made(stet_space *s, int64_t branch, int64_t piece, const stet_observation *in) {
     for (size_t i = 0; i < in->made_count; i++) {
         stet_known_action *a = stet_observe_action(s, branch, piece, in->made[i], true);
@@ -357,9 +361,10 @@ static void mark_made(stet_space *s, int64_t branch, int64_t piece, const stet_o
     }
 }
 
-#define FILE_PREFIX "file:" /* of documents that say what a file is */
+#define FILE_PREFIX "file:" /* prefix of documents that describe files */
 
-/* Readers of the files that an action wrote are unknown: it is about to be removed, and the files stay. */
+/* Makes the readers of the files that an action wrote unknown: the action is about to be removed, but its files
+ * stay. */
 static void distrust_readers(stet_space *s, int64_t branch, int64_t action) {
     stet_buf blob = STET_BUF(0);
     stet_places known = {0}, envelopes = {0};
@@ -384,7 +389,8 @@ static void distrust_readers(stet_space *s, int64_t branch, int64_t action) {
     stet_buf_release(&blob);
 }
 
-/* Actions that the run did away with. One of them may come back later in this transaction, with another number. */
+/* Removes actions that the run made obsolete. One of them may come back later in this transaction, with another
+ * number. */
 static void remove_gone(stet_space *s, int64_t branch, int64_t piece, const stet_observation *in) {
     int64_t next = stet_observe_next(s, piece);
     stet_observe_flush(s);
@@ -399,7 +405,7 @@ static void remove_gone(stet_space *s, int64_t branch, int64_t piece, const stet
     stet_observe_restart(s, piece, next);
 }
 
-/* Undoes the savepoint, and all that is held of what it did: the numbers of names, the cache, what is owed. */
+/* Undoes the savepoint and everything in memory that depends on it: numbers of names, the cache, what is owed. */
 static void undo(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     stet_db_savepoint_undo(s->db);
@@ -430,7 +436,7 @@ void stet_observe_lost(stet_space *s, int64_t branch, const stet_applied *at, si
     stet_observe_flush(s);
     if (stet_db_status(s->db, NULL) == STET_OK && stet_db_savepoint_release(s->db, NULL) == STET_OK)
         return;
-    /* Then what it owed to other spaces is not pushed by this process: `pending` says so. */
+    /* This process does not push what it owed to other spaces then: `pending` records that. */
     undo(s);
 }
 
@@ -465,8 +471,8 @@ void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, s
     o->first_new_doc = 0;
     if (stet_db_status(s->db, NULL) == STET_OK && stet_db_savepoint_release(s->db, NULL) == STET_OK)
         return;
-    /* O3. Without its marks the commit stays above marked_through, so that nothing is called standing before it has
-     * been looked at; and each action keeps the observation it had, as unknown. */
+    /* O3. Without its marks, the commit stays above marked_through, so that nothing is called up to date before the
+     * commit has been processed. Each action keeps its observation, as unknown. */
     undo(s);
     stet_observe_lost(s, branch, at, len, NULL);
 }
@@ -506,7 +512,7 @@ struct stet_observe_counts stet_observe_counted(stet_space *s) {
     return stet_observe_of(s)->counts;
 }
 
-/* A change is against an action only if its observation is older: what was stored since has seen it. */
+/* A change makes an action outdated only if its observation is older: a newer one has seen the change. */
 static void drop_overtaken(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     for (size_t i = 0; i < o->pending.len; i++) {
@@ -530,8 +536,8 @@ static void drop_overtaken(stet_space *s) {
     }
 }
 
-/* A commit without records that changed what a piece is made of, other than its argument: actions of it ran, were made
- * or are gone, and nothing of that is recorded. Whatever the record says of the piece is about another time. */
+/* A commit without records changed what a piece is made of, other than its argument: actions of the piece ran, were
+ * made or were removed, and nothing of that is recorded. The records of the piece describe another time. */
 typedef struct unrecorded {
     int64_t piece, branch;
 } unrecorded;
@@ -598,18 +604,18 @@ stet_status stet_observe_look(stet_space *s, stet_error *err) {
     }
 }
 
-/* A mark is missing, and nobody knows whose. */
+/* A mark is missing, and nobody knows of which action: all become unknown. */
 static stet_status distrust_all(stet_space *s, stet_error *err) {
     bool begun;
     stet_status st = stet_observe_begin(s, &begun, err);
     if (st != STET_OK)
         return st;
-    if (!stet_observe_digests_fit(s, true)) { /* as it is now, under the lock */
+    if (!stet_observe_digests_fit(s, true)) { /* checked again, under the lock */
         STET_VEC(stet_marked) all = {0};
         stet_stmt *q = stet_db_stmt(s->db, "SELECT action, branch FROM action");
         while (stet_step(q))
             *stet_vec_add(&all) = (stet_marked){.action = stet_column_int(q, 0), .seq = stet_column_int(q, 1)};
-        stet_run(stet_db_stmt(s->db, "DELETE FROM mark")); /* one that is damaged would never be cleared */
+        stet_run(stet_db_stmt(s->db, "DELETE FROM mark")); /* a damaged mark would never be cleared */
         stet_observe_digests_renew(s);
         stet_observe_empty(s);
         stet_observe_fresh(s);
@@ -620,7 +626,7 @@ static stet_status distrust_all(stet_space *s, stet_error *err) {
     return stet_observe_end(s, begun, err);
 }
 
-/* Rows that can't be decoded: their actions are unknown. Looked at again when somebody else has written. */
+/* Rows that can't be decoded: their actions are unknown. Checked again after another process has written. */
 static stet_status distrust_damaged(stet_space *s, stet_error *err) {
     struct stet_observe *o = stet_observe_of(s);
     int64_t version = stet_db_data_version(s->db);
@@ -659,7 +665,7 @@ stet_status stet_observe_catch_up(stet_space *s, stet_error *err) {
     struct stet_observe *o = stet_observe_of(s);
     if (o->off)
         return STET_OK;
-    if (stet_db_in_transaction(s->db)) /* other spaces are written to, and they take their locks in order */
+    if (stet_db_in_transaction(s->db)) /* other spaces are written to, and their locks have to be taken in order */
         return stet_fail(err, STET_INVALID, "space \"%s\": catching up inside a transaction", s->name);
     stet_observe_drop_replaced(s);
     stet_status st = stet_observe_sync(s, err);
@@ -702,7 +708,7 @@ stet_status stet_observe_owed(stet_space *s, stet_observe_debt *out, stet_error 
     stet_appeared appeared = {0};
     if (st == STET_OK)
         st = stet_observe_appeared(s, &appeared, err);
-    for (size_t i = 0; i < appeared.len; i++) /* they come by document */
+    for (size_t i = 0; i < appeared.len; i++) /* they come ordered by document */
         out->spaces += i == 0 || appeared.at[i].doc != appeared.at[i - 1].doc;
     stet_vec_release(&appeared);
     return st;

@@ -28,7 +28,7 @@ stet_status stet_observe_absent(stet_space *s, stet_arena *arena, stet_absent_sp
     stet_status st = stet_space_enter(s, &begun, err);
     if (st != STET_OK)
         return st;
-    /* The character after ':' is ';'. */
+    /* ';' is the character after ':'. */
     stet_stmt *q = stet_db_stmt(s->db, "SELECT doc, id FROM document WHERE id > 'space:' AND id < 'space;'"
                                        " AND scope = ''");
     while (stet_step(q)) {
@@ -54,8 +54,8 @@ static bool is_unknown(stet_space *s, int64_t action) {
     return is;
 }
 
-/* Does the observation, as it is now, have the read? An index row may be left of one that was damaged: to take its word
- * would make the action unknown again after each run. */
+/* Does the current observation have the read? A damaged row may have left an index row behind; trusting it would make
+ * the action unknown again after each run. */
 static bool still_reads(stet_space *s, int64_t action, int64_t doc) {
     bool reads = false;
     stet_places places = {0};

@@ -11,7 +11,7 @@ static stet_hash fingerprint(const char *text) {
     return stet_hash_of(text ? text : "", text ? strlen(text) : 0);
 }
 
-/* Cells as addresses, in the arena. */
+/* Converts cells to addresses in the arena. */
 static stet_status addresses(const stet_cell *at, size_t count, stet_arena *arena, const stet_address **out,
                              stet_error *err) {
     stet_address *list = stet_arena_zero(arena, (count + 1) * sizeof *list);
@@ -33,7 +33,21 @@ static stet_status addresses(const stet_cell *at, size_t count, stet_arena *aren
     return st;
 }
 
+static stet_status check_name(const char *id, const char *scope, stet_error *err) {
+    stet_docname name = {id, scope};
+    return stet_docname_check(&name, err);
+}
+
+static stet_status check_key(const stet_action_key *key, stet_error *err) {
+    if (!key || !key->piece || !key->action)
+        return stet_fail(err, STET_INVALID, "an action is named by its piece and its own name: one is missing");
+    stet_status st = check_name(key->piece, key->scope, err);
+    return st == STET_OK ? check_name(key->action, NULL, err) : st;
+}
+
 stet_status stet_tx_observe(stet_tx *tx, const stet_action_run *given, stet_error *err) {
+    if (!tx)
+        return stet_fail_null(err);
     stet_action_run known, *run = &known;
     stet_status st = stet_options_read(run, sizeof *run, given, "stet_action_run", err);
     if (st != STET_OK)
@@ -51,8 +65,11 @@ stet_status stet_tx_observe(stet_tx *tx, const stet_action_run *given, stet_erro
                           .options = run->options,
                           .failed = run->error != NULL,
                           .note = run->note};
-    if (!run->key.piece || !run->key.action)
-        return stet_fail(err, STET_INVALID, "an action is named by its piece and its own name: one is missing");
+    st = check_key(&run->key, err);
+    if (st == STET_OK && run->parent)
+        st = check_name(run->parent, NULL, err);
+    if (st != STET_OK)
+        return st;
     if (o.kind > STET_ACTION_HANDLER || o.run > STET_RUN_PREFLIGHT || o.generation < 0)
         return stet_fail(err, STET_INVALID, "action \"%s\": kind, run or generation has an invalid value",
                          run->key.action);
@@ -75,7 +92,7 @@ stet_status stet_tx_observe(stet_tx *tx, const stet_action_run *given, stet_erro
     return st;
 }
 
-/* Current, and the number of the branch. */
+/* Brings the marks up to date, and looks up the number of the branch. */
 static stet_status ask(stet_space *s, const char *branch, int64_t *number, stet_error *err) {
     stet_status st = stet_observe_catch_up(s, err);
     return st == STET_OK ? stet_space_branch(s, branch, number, err) : st;
@@ -92,9 +109,13 @@ static stet_value with_state(const stet_action_record *r, stet_action_state stat
 
 stet_status stet_action_state_of(stet_space *s, const char *branch, const stet_action_key *key, stet_action_state *out,
                                  stet_error *err) {
+    if (!s || !out)
+        return stet_fail_null(err);
     int64_t number, action;
     stet_error mine = STET_ERROR_INIT;
-    stet_status st = ask(s, branch, &number, err);
+    stet_status st = check_key(key, err);
+    if (st == STET_OK)
+        st = ask(s, branch, &number, err);
     if (st != STET_OK)
         return st;
     st = stet_observe_number(s, number, key, &action, &mine);
@@ -110,7 +131,7 @@ stet_status stet_action_state_of(stet_space *s, const char *branch, const stet_a
     return st;
 }
 
-/* What makes an action stale: {"space","piece","scope","action"}, of an action of another space or of this one. */
+/* Describes the cause of staleness, {"space","piece","scope","action"}: an action of this space or of another one. */
 static stet_value root_value(stet_space *s, const stet_stale_root *root, stet_arena *arena) {
     stet_action_record r;
     stet_value v = stet_value_object();
@@ -128,11 +149,15 @@ static stet_value root_value(stet_space *s, const stet_stale_root *root, stet_ar
 
 stet_status stet_action_get(stet_space *s, const char *branch, const stet_action_key *key, stet_value *out,
                             stet_error *err) {
+    if (!s || !out)
+        return stet_fail_null(err);
     int64_t number;
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
     stet_standing all = {0};
-    stet_status st = ask(s, branch, &number, err);
+    stet_status st = check_key(key, err);
+    if (st == STET_OK)
+        st = ask(s, branch, &number, err);
     if (st == STET_OK)
         st = stet_observe_find(s, number, key, &arena, &r, err);
     if (st == STET_OK)
@@ -150,6 +175,8 @@ stet_status stet_action_get(stet_space *s, const char *branch, const stet_action
 
 stet_status stet_actions_list(stet_space *s, const char *branch, const stet_actions_query *query, stet_value *out,
                               int64_t *next, stet_error *err) {
+    if (!s || !out || !next)
+        return stet_fail_null(err);
     stet_actions_query q;
     stet_status st = stet_options_read(&q, sizeof q, query, "stet_actions_query", err);
     if (st != STET_OK)
@@ -217,6 +244,8 @@ static bool count_one(void *ctx, int64_t action, const char *name, size_t name_l
 
 stet_status stet_actions_count(stet_space *s, const char *branch, const char *piece, const char *scope, stet_value *out,
                                stet_error *err) {
+    if (!s || !out)
+        return stet_fail_null(err);
     int64_t number = 0;
     stet_standing marked = {0};
     counting c = {.states = &marked};
@@ -280,6 +309,8 @@ static void name_far(stet_space *s, const stet_far_reader *at, size_t count, ste
 
 stet_status stet_space_readers(stet_space *s, const char *branch, const char *cell, const char *scope, stet_value *out,
                                stet_error *err) {
+    if (!s || !cell || !out)
+        return stet_fail_null(err);
     int64_t number = 0;
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
@@ -293,12 +324,12 @@ stet_status stet_space_readers(stet_space *s, const char *branch, const char *ce
     stet_pathref p = stet_path_ref(&path);
     if (st == STET_OK)
         st = ask(s, branch, &number, err);
-    if (st == STET_OK) /* as if the key itself came or went: the widest a write can be */
+    if (st == STET_OK) /* as if the key itself were added or removed, which is the widest possible write */
         st = stet_observe_readers(s, number, &name, p, STET_KEYSET, &readers, err);
     if (st == STET_OK)
         st = stet_observe_writers(s, number, &name, p, STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE,
                                   &writers, err);
-    if (st == STET_OK && number == 0) /* other spaces read the default branch */
+    if (st == STET_OK && number == 0) /* other spaces read only the default branch */
         st = stet_observe_far_readers(s, &name, p, STET_KEYSET, &arena, &far, &far_count, err);
     if (st == STET_OK)
         st = name_actions(s, &readers, &reads, err);
@@ -322,6 +353,8 @@ stet_status stet_space_readers(stet_space *s, const char *branch, const char *ce
 
 stet_status stet_space_changes_after(stet_space *s, const char *branch, const stet_changes_query *query,
                                      stet_value *out, stet_error *err) {
+    if (!s || !out)
+        return stet_fail_null(err);
     stet_changes_query q;
     stet_status st = stet_options_read(&q, sizeof q, query, "stet_changes_query", err);
     if (st == STET_OK && !q.cell)
@@ -367,6 +400,8 @@ stet_status stet_space_changes_after(stet_space *s, const char *branch, const st
 }
 
 stet_status stet_actions_stats(stet_space *s, stet_value *out, stet_error *err) {
+    if (!s || !out)
+        return stet_fail_null(err);
     stet_observe_stats st;
     int64_t number = 0;
     stet_status status = ask(s, NULL, &number, err);
@@ -381,24 +416,25 @@ stet_status stet_actions_stats(stet_space *s, stet_value *out, stet_error *err) 
 
 stet_status stet_action_distrust(stet_space *s, const char *branch, const stet_action_key *keys, size_t count,
                                  stet_error *err) {
+    if (!s || (count && !keys))
+        return stet_fail_null(err);
     int64_t number = 0;
     stet_status st = stet_observe_sync(s, err);
     if (st == STET_OK)
         st = stet_space_branch(s, branch, &number, err);
-    for (size_t i = 0; i < count && st == STET_OK; i++) {
-        stet_docname piece = {keys[i].piece, keys[i].scope}, action = {keys[i].action, NULL};
-        st = stet_docname_check(&piece, err);
-        if (st == STET_OK)
-            st = stet_docname_check(&action, err);
-    }
+    for (size_t i = 0; i < count && st == STET_OK; i++)
+        st = check_key(&keys[i], err);
     return st == STET_OK ? stet_observe_distrust(s, number, keys, count, STET_REASON_REQUESTED, err) : st;
 }
 
 stet_status stet_actions_forget(stet_space *s, const char *branch, const char *piece, const char *scope,
                                 const stet_action_key *keys, size_t count, stet_error *err) {
+    if (!s || !piece)
+        return stet_fail_null(err);
     int64_t number = 0;
-    stet_docname name = {piece, scope};
-    stet_status st = stet_docname_check(&name, err);
+    stet_status st = check_name(piece, scope, err);
+    for (size_t i = 0; keys && i < count && st == STET_OK; i++)
+        st = keys[i].action ? check_name(keys[i].action, NULL, err) : stet_fail_null(err);
     if (st == STET_OK)
         st = stet_observe_sync(s, err);
     if (st == STET_OK)
@@ -407,5 +443,7 @@ stet_status stet_actions_forget(stet_space *s, const char *branch, const char *p
 }
 
 void stet_actions_switch(stet_space *s, bool on) {
+    if (!s)
+        return;
     stet_observe_switch(s, on);
 }

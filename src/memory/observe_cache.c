@@ -8,7 +8,7 @@ struct stet_observe *stet_observe_of(stet_space *s) {
         s->observe = stet_alloc_zero(sizeof *s->observe);
         s->observe->has_mirrors = s->observe->has_foreign = -1;
         s->observe->tx = 1;        /* an action that was never pending has 0 */
-        s->observe->ops_round = 1; /* and so has a document of which no row waits */
+        s->observe->ops_round = 1; /* so does a document that has no waiting row */
     }
     return s->observe;
 }
@@ -52,7 +52,7 @@ void stet_observe_drop_pending(stet_space *s) {
     o->reads_more = o->removed = false;
     o->tx++;
     stet_map_clear(&o->pending_of);
-    if (o->tx_arena.total <= STET_OBSERVE_MAX) /* the next one fills as much: fresh pages are not cheap */
+    if (o->tx_arena.total <= STET_OBSERVE_MAX) /* the next transaction fills as much: new pages are not cheap */
         stet_arena_rewind(&o->tx_arena);
     else
         stet_arena_clear(&o->tx_arena);
@@ -65,7 +65,7 @@ void stet_observe_forget_piece(stet_space *s) {
 
 void stet_observe_empty(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
-    stet_map_clear(&o->docs.map); /* all of it lies in the arena */
+    stet_map_clear(&o->docs.map); /* everything in them is in the arena */
     o->last_doc = NULL;
     stet_map_clear(&o->by_name);
     stet_map_clear(&o->by_number.map);
@@ -153,7 +153,7 @@ void stet_observe_set_progress(stet_space *s, const char *name, int64_t value) {
 void stet_observe_damage(stet_space *s, const char *what) {
     stet_db_fail(s->db, STET_CORRUPT, "space \"%s\": %s is damaged", s->name, what);
     stet_db_hint(s->db, "run `stet check --repair`");
-    stet_observe_of(s)->fresh = false; /* what was read before the damaged row must not be taken for all of it */
+    stet_observe_of(s)->fresh = false; /* the rows read before the damaged one must not be taken for all */
 }
 
 int64_t stet_observe_through(stet_space *s) {
@@ -186,8 +186,8 @@ void stet_observe_set_marked_through(stet_space *s, int64_t seq) {
     o->marked_through = seq;
 }
 
-/* The counter of a piece: twice the next number, plus 1 if the piece had no action when it was first asked for, so that
- * the cache holds all there are and a name that is not in it is new. */
+/* The counter of a piece: twice the next number, plus 1 if the piece had no action when the counter was first read.
+ * Then the cache holds all actions of the piece, and a name that is not in it is new. */
 static stet_slot *counter_of(stet_space *s, int64_t piece) {
     struct stet_observe *o = stet_observe_of(s);
     stet_slot *slot = stet_map_get(&o->counters, &piece, sizeof piece);
@@ -220,12 +220,12 @@ void stet_observe_restart(stet_space *s, int64_t piece, int64_t next) {
 const void *stet_observe_blob(stet_stmt *q, int first, size_t *len) {
     if (!stet_column_sound(q, first, STET_ACTION_BLOB + 1)) {
         *len = 1;
-        return "\xFF"; /* no version of an observation begins so */
+        return "\xFF"; /* no version of an observation begins with this byte */
     }
     return stet_column_blob(q, first + STET_ACTION_BLOB, len);
 }
 
-/* What the cache keeps of a stored observation. Damaged bytes count as none. `a->marked` is known. */
+/* Fills in what the cache keeps of a stored observation. Damaged bytes count as none. `a->marked` is already set. */
 static void learn(struct stet_observe *o, stet_known_action *a, const void *blob, size_t len) {
     stet_obs obs;
     a->observed = len && stet_obs_decode(blob, len, &obs) && stet_obs_sound(&obs);
@@ -240,14 +240,14 @@ static void learn(struct stet_observe *o, stet_known_action *a, const void *blob
     a->envelopes = stet_bytes_keep(&o->arena, obs.envelopes.at, obs.envelopes.len);
     a->foreign_reads = stet_bytes_keep(&o->arena, obs.foreign.at, obs.foreign.len);
     a->foreign = obs.foreign.len != 0;
-    /* A look at the dependencies leaves no mark only on an action that stood. */
+    /* Recording dependencies alone leaves no mark only on an action that was up to date. */
     a->made = !obs.failed && (obs.run != STET_RUN_DEPENDENCIES || !a->marked);
 }
 
 stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t piece, const char *name, bool make) {
     struct stet_observe *o = stet_observe_of(s);
     size_t name_len = strlen(name);
-    int64_t place = stet_space_key(branch, piece); /* short keys are quick ones */
+    int64_t place = stet_space_key(branch, piece); /* short keys are fast */
     stet_buf_clear(&o->buf);
     stet_buf_add(&o->buf, &place, sizeof place);
     stet_buf_add(&o->buf, name, name_len);
@@ -268,7 +268,8 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
     if (!(counter->n & 1)) {
         stet_stmt *q = stet_db_stmt(
             s->db, "SELECT a.action, a.branch, a.piece, a.generation, a.name, a.observation, a.sum,"
-                   /* Unknown (3) before dirty, then the own space. Sorting them would make a table for each action. */
+                   /* Unknown (3) before dirty, then the own space. Sorting would create a temporary table for each
+                    * action. */
                    " coalesce((SELECT m.reason FROM mark m WHERE m.action = a.action AND m.state = 3 LIMIT 1),"
                    " (SELECT m.reason FROM mark m WHERE m.action = a.action LIMIT 1)),"
                    " EXISTS(SELECT 1 FROM mark m WHERE m.action = a.action AND m.space != 0)"
@@ -281,7 +282,7 @@ stet_known_action *stet_observe_action(stet_space *s, int64_t branch, int64_t pi
             const void *blob = stet_observe_blob(q, 0, &len);
             found.action = stet_column_int(q, 0);
             found.marked = !stet_column_is_null(q, 7);
-            int64_t reason = stet_column_int(q, 7); /* from a file: it may be anything */
+            int64_t reason = stet_column_int(q, 7); /* read from a file, so it may be anything */
             found.reason = reason > 0 && reason < STET_REASONS ? (stet_reason)reason : STET_REASON_CORRUPT;
             found.foreign_marked = stet_column_int(q, 8) != 0;
             learn(o, &found, blob, len);
@@ -343,7 +344,7 @@ int64_t stet_observe_fingerprint(stet_space *s, stet_hash h) {
     stet_bind_blob(q, 1, h.bytes, sizeof h.bytes);
     while (stet_step(q))
         *(stet_column_sound(q, 0, 2) ? &number : &damaged) = stet_column_int(q, 0);
-    if (damaged) { /* whoever has this number is unknown from now on */
+    if (damaged) { /* the action with this number is unknown from now on */
         q = stet_db_stmt(s->db, "DELETE FROM fingerprint WHERE fingerprint = ?");
         stet_bind_int(q, 1, damaged);
         stet_run(q);

@@ -13,7 +13,7 @@
 /* A space that actions of this one read. */
 typedef struct foreign_space {
     int64_t number;
-    stet_space *in; /* NULL: it is not there, or one of the two is an older copy: catching up will tell */
+    stet_space *in; /* NULL: it does not exist, or one of the two is an older copy, which catching up will notice */
     int64_t through, stamp, seen;
 } foreign_space;
 
@@ -23,12 +23,13 @@ typedef struct checker {
     stet_buf *problems;
     size_t found, repaired;
     int64_t through;
-    stet_map expected;  /* table, key, action, path -> flags */
-    stet_map deleted;   /* branches */
-    stet_map named;     /* documents that have a name, and fingerprints that have a hash: those asked for */
+    stet_map expected; /* table, key, action, path -> flags */
+    stet_map deleted;  /* branches */
+    /* Documents that have a name and fingerprints that have a hash, as far as they were asked for. */
+    stet_map named;
     stet_numbers wrong; /* actions to be made unknown */
-    stet_numbers stray; /* and to be taken out: nobody finds them by their name */
-    bool all;           /* every action is to be made unknown: a mark is missing, and nobody knows whose */
+    stet_numbers stray; /* actions to remove: their names do not lead to them */
+    bool all;           /* make every action unknown: a mark is missing, and nobody knows of which one */
     STET_VEC(stet_row_op) fixes;
     stet_arena arena;
 } checker;
@@ -40,7 +41,7 @@ static void report(checker *c, int64_t action, const char *name, const char *wha
     stet_numbers_add(&c->wrong, action);
 }
 
-/* What is no single action's. */
+/* Reports a problem that does not belong to a single action. */
 static void report_table(checker *c, const char *what) {
     c->found++;
     if (c->found <= 100)
@@ -86,7 +87,8 @@ typedef struct action_row {
     int mark;   /* state of its own-space mark, 0: none */
 } action_row;
 
-/* Rows that others point at by number: each is asked for once. `table`: 'd' documents, 'f' fingerprints. */
+/* Does the row exist that other rows refer to by number? Each is asked for once. `table`: 'd' documents, 'f'
+ * fingerprints. */
 static bool is_there(checker *c, char table, int64_t number) {
     char key[1 + sizeof number] = {table};
     memcpy(key + 1, &number, sizeof number);
@@ -113,7 +115,7 @@ static bool all_named(checker *c, const stet_places *p) {
     return true;
 }
 
-/* Did the change happen that a mark names? */
+/* Did the change that a mark names happen? */
 static bool happened(checker *c, stet_space *in, int64_t branch, int64_t doc, const mark_row *m, stet_status *st,
                      stet_error *err) {
     stet_overlap *list;
@@ -145,12 +147,12 @@ static mark_row mark_of(checker *c, int64_t action, int64_t space) {
                        stet_column_int(q, 5),
                        {stet_arena_strndup(&c->arena, path ? path : "", len), len}};
         if (m.state == 0)
-            m.state = -1; /* none that there is, but a row */
+            m.state = -1; /* a row exists, but its state is not a valid one */
     }
     return m;
 }
 
-/* Is it one that could have been set? Dirty, for a change that happened, is looked at with the reads. */
+/* Could such a mark have been set? A dirty one, for a change, is checked together with the reads. */
 static bool sound_mark(const mark_row *m, const action_row *row, bool own) {
     return m->branch == row->branch && stet_path_valid(m->path) &&
            (m->state == STET_STATE_DIRTY || (own && m->state == STET_STATE_UNKNOWN)) && (own || m->doc == 0);
@@ -173,7 +175,8 @@ static bool exists(checker *c, const char *sql, int64_t first, int64_t second) {
     return found;
 }
 
-/* Reads in one other space, `at[0..len)`: each has its mirror, and a mark if and only if something changed. */
+/* Checks the reads in one other space, `at[0..len)`: each needs its mirror, and a mark if and only if something
+ * changed. */
 static stet_status check_foreign(checker *c, const action_row *row, const stet_foreign_place *at, size_t len,
                                  stet_error *err) {
     foreign_space *f = foreign_of(c, at[0].space);
@@ -255,7 +258,7 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
         return STET_OK;
     }
     stet_places reads = {0}, known = {0}, declared = {0}, envelopes = {0};
-    if (!row->sound && stet_obs_decode(row->blob.data, row->blob.len, &obs)) { /* else what follows says more */
+    if (!row->sound && stet_obs_decode(row->blob.data, row->blob.len, &obs)) { /* otherwise the checks below say more */
         if (row->mark != STET_STATE_UNKNOWN)
             report(c, row->action, row->name, "its row is damaged");
         return STET_OK;
@@ -322,7 +325,7 @@ static stet_status check_action(checker *c, const action_row *row, stet_error *e
     return st;
 }
 
-/* What a row says of one action, against what the observations say. */
+/* Compares what a row says about one action with what the observations say. */
 static void check_bit(checker *c, const stet_block_row *r, bool write, int64_t action, unsigned flags, stet_buf *b) {
     stet_buf_clear(b);
     stet_buf_char(b, write ? 'w' : 'r');
@@ -331,14 +334,14 @@ static void check_bit(checker *c, const stet_block_row *r, bool write, int64_t a
     stet_buf_add(b, r->path.bytes, r->path.len);
     stet_slot *slot = stet_map_get(&c->expected, b->data, b->len);
     if (!write && flags == 0 && (r->bits[STET_BIT_SHALLOW] & stet_block_bit(action)))
-        flags = ~0u; /* recursive and shallow: not written by stet */
+        flags = ~0u; /* recursive and shallow at the same time, which stet never writes */
     if (slot && slot->n == flags) {
         stet_map_remove(&c->expected, b->data, b->len);
         return;
     }
     report(c, action, write ? "write index" : "read index",
            slot ? "an index row has other flags than its observation" : "an index row without an observation");
-    if (!slot) /* one with other flags is met again as missing, and replaced */
+    if (!slot) /* a row with other flags is found again as missing, and replaced */
         *stet_vec_add(&c->fixes) =
             (stet_row_op){.key = r->key,
                           .action = action,
@@ -352,13 +355,13 @@ static void check_rows(checker *c) {
     while (stet_step(q)) {
         stet_block_row r;
         if (!stet_observe_block_row(q, &r)) {
-            report_table(c, "a row of readers and writers is damaged"); /* what it has to say is met as missing */
+            report_table(c, "a row of readers and writers is damaged"); /* its content is found again as missing */
             continue;
         }
         int64_t branch = r.key >> 40, action;
         unsigned flags;
         if (stet_map_get(&c->deleted, &branch, sizeof branch))
-            continue; /* gc's, not an error */
+            continue; /* left for gc, not an error */
         for (int write = 0; write < 2; write++)
             for (unsigned at = 0; stet_block_next(&r, write != 0, &at, &action, &flags);)
                 check_bit(c, &r, write, action, flags, &b);
@@ -382,7 +385,7 @@ static void check_missing(checker *c) {
     }
 }
 
-/* Keys that are no numbers match none: what has such a key is found, and does not go by its key. */
+/* Removes rows whose keys are not numbers: no number matches them, so that they can't be removed by key. */
 static void drop_malformed(stet_space *s) {
     static const char *const statements[] = {
         "DELETE FROM place_index WHERE typeof(key) != 'integer' OR typeof(path) != 'blob' OR typeof(block) !="
@@ -423,7 +426,7 @@ static void distrust_wrong(checker *c) {
         stet_bind_int(q, 1, c->wrong.at[i]);
         while (stet_step(q))
             branch = stet_column_int(q, 0);
-        stet_observe_drop_marks(c->s, c->wrong.at[i], -1); /* it may say anything */
+        stet_observe_drop_marks(c->s, c->wrong.at[i], -1); /* it may contain anything */
         q = stet_db_stmt(c->s->db,
                          "UPDATE action SET observation = NULL, sum = row_sum(action, branch, piece, generation,"
                          " name, NULL) WHERE action = ? AND sum IS NOT row_sum(action, branch, piece,"
@@ -435,7 +438,7 @@ static void distrust_wrong(checker *c) {
     }
 }
 
-/* Marks of actions that are not there, and from spaces that an action does not read. */
+/* Marks of actions that do not exist, or from spaces that an action does not read. */
 static void check_marks(checker *c) {
     stet_stmt *q = stet_db_stmt(
         c->s->db, "SELECT m.action, a.action FROM mark m LEFT JOIN action a ON a.action = m.action"
@@ -448,7 +451,7 @@ static void check_marks(checker *c) {
                                          : "it is marked by a space that it does not read");
 }
 
-/* Numbers that say how far somebody has come, and rows of spaces. */
+/* Checks the numbers that record progress, and the rows of spaces. */
 static void check_progress(checker *c, bool repair) {
     static const char through[] = "SELECT count(*) = 1 AND min(sum IS row_sum(name, value) AND value BETWEEN 0 AND"
                                   " (SELECT coalesce(max(seq), 0) FROM commits)) FROM space_meta"
@@ -459,7 +462,8 @@ static void check_progress(checker *c, bool repair) {
                                 " WHERE name = 'mark_stamp'";
     if (!stet_observe_int(c->s, through, 0)) {
         report_table(c, "up to which commit marks have been set is not known");
-        c->through = c->s->known; /* so each is derived up to the last one, and what differs is made unknown */
+        /* So marks are derived up to the newest commit, and every action that differs becomes unknown. */
+        c->through = c->s->known;
         if (repair)
             stet_observe_set_progress(c->s, "marked_through",
                                       stet_observe_int(c->s, "SELECT coalesce(max(seq), 0) FROM commits", 0));
@@ -520,8 +524,8 @@ static void check_progress(checker *c, bool repair) {
 static stet_status check_actions(checker *c, stet_error *err) {
     STET_VEC(action_row) rows = {0};
     stet_status st = STET_OK;
-    int64_t after = INT64_MIN; /* from a file: a number may be anything */
-    do {                       /* in pages: a statement is not held open while others run */
+    int64_t after = INT64_MIN; /* read from a file, so the first number may be anything */
+    do {                       /* in pages, so that no statement stays open while others run */
         enum { PAGE = 2000 };
         stet_vec_clear(&rows);
         stet_stmt *q =
@@ -537,7 +541,8 @@ static stet_status check_actions(checker *c, stet_error *err) {
             size_t len;
             r->sound = stet_column_sound(q, 0, STET_ACTION_BLOB + 1);
             r->action = stet_column_int(q, 0);
-            if (r->action <= after) /* in a damaged file: the next page would begin with these rows again, for ever */
+            /* Only in a damaged file: otherwise the next page would begin with these rows again, for ever. */
+            if (r->action <= after)
                 stet_db_fail(c->s->db, STET_CORRUPT, "%s: the numbers of actions are out of order", c->s->path);
             after = r->action;
             r->branch = stet_column_int(q, STET_ACTION_BRANCH);
@@ -561,9 +566,9 @@ static stet_status check_actions(checker *c, stet_error *err) {
     return st;
 }
 
-/* The other spaces, and how far each has told this one: looked at before this one's own state is, so that what they
- * have told by then is in it. */
-static stet_status meet_others(checker *c, stet_error *err) {
+/* Opens the other spaces and reads how far each has notified this one. This happens before the state of this space is
+ * read, so that everything they have reported by then is included. */
+static stet_status open_others(checker *c, stet_error *err) {
     STET_VEC(char *) texts = {0};
     stet_stmt *q = stet_db_stmt(c->s->db, "SELECT space, seen, stamp, name, uuid FROM foreign_space WHERE sum IS"
                                           " " STET_FOREIGN_SUM);
@@ -604,7 +609,7 @@ static stet_status meet_others(checker *c, stet_error *err) {
     return st;
 }
 
-/* Whatever is said already tells more. */
+/* Only if nothing else was found, which would say more. */
 static void check_digests(checker *c) {
     if (c->found == 0 && !(stet_observe_all_places_fit(c->s) && stet_observe_places_there(c->s)))
         report_table(c, "a row of readers and writers is missing, or one that tells of it");
@@ -618,7 +623,7 @@ static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, si
     bool begun = false;
     stet_status st = stet_observe_sync(s, err);
     if (st == STET_OK)
-        st = meet_others(&c, err);
+        st = open_others(&c, err);
     if (st == STET_OK && repair)
         st = stet_observe_begin(s, &begun, err);
     else if (st == STET_OK)
@@ -628,7 +633,7 @@ static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, si
         stet_vec_release(&c.foreign);
         return st;
     }
-    if (repair) { /* what is cached of marks may be what somebody has altered since */
+    if (repair) { /* cached marks may have been changed by another process since */
         stet_observe_empty(s);
         stet_observe_fresh(s);
     }
@@ -639,7 +644,7 @@ static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, si
         int64_t branch = stet_column_int(q, 0);
         stet_map_put(&c.deleted, &branch, sizeof branch, (stet_slot){.n = 1});
     }
-    check_progress(&c, repair); /* first: whoever needs what it takes away is found */
+    check_progress(&c, repair); /* first, so that actions which need what it removes are found */
     st = check_actions(&c, err);
     if (st == STET_OK) {
         check_rows(&c);
@@ -651,7 +656,8 @@ static stet_status check_once(stet_space *s, bool repair, stet_buf *problems, si
         drop_malformed(s);
         stet_observe_digests_renew(s);
         stet_observe_places_renew(s);
-        stet_run(stet_db_stmt(s->db, "DELETE FROM complete_branch")); /* a row of an action may be among what is gone */
+        /* A row of an action may be among what was removed. */
+        stet_run(stet_db_stmt(s->db, "DELETE FROM complete_branch"));
         fix_rows(&c);
         distrust_wrong(&c);
         c.repaired = c.found;
@@ -689,7 +695,7 @@ stet_status stet_observe_check(stet_space *s, bool repair, stet_buf *problems, s
     for (int attempt = 1;; attempt++) {
         int64_t version = stet_db_data_version(s->db);
         stet_status st = check_once(s, repair, problems, found, repaired, err);
-        /* Two files are not seen at one moment: a difference found while others were writing is looked at again. */
+        /* Two files are not read at the same moment: a difference found while others were writing is checked again. */
         if (st != STET_OK || repair || *found == 0 || attempt == ATTEMPTS || stet_db_in_transaction(s->db) ||
             stet_db_data_version(s->db) == version)
             return st;

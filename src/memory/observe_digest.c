@@ -2,23 +2,23 @@
  *
  * A mark that vanishes, or that ends up under the number of another action, leaves no trace in what is read with its
  * action: the action would be called up to date. So space_meta holds a digest of all marks. It also holds a digest of
- * all foreign reads: without its row, changes of another space are never asked for. Both tables are small or about to
- * be worked off, and comparing them costs about as much as listing them.
+ * all foreign reads: without such a row, changes in the other space would never be asked for. Both tables are small or
+ * shrink soon, and comparing a digest costs about as much as listing the table.
  *
- * Rows of place_index are too many for that, but each is asked for by its document: so there is a digest for each
- * bucket of neighbouring documents, verified when one of them is asked about for the first time. It is renewed from the
- * rows after each change: a bucket has some fifty of them. Rejected: one digest, which a start would compare for
- * milliseconds; and adding up what changes, which needs the old row of each new one.
+ * place_index has too many rows for that, but each row is looked up by its document. So there is a digest for each
+ * bucket of neighbouring documents, which is verified when one of them is looked up for the first time. It is computed
+ * from the rows again after each change: a bucket has about fifty. Rejected: one digest, which would cost a start
+ * milliseconds; and adding up the changes, which needs the old row of each new one.
  *
  * Rejected: a bit in the row of the action. A change with 10,000 readers would have to rewrite 10,000 rows.
  */
 
 #include "memory/observe_internal.h"
 
-#define ROWS_COMPARED  1024 /* of `action` */
-#define ROWS_PROBED    64   /* of more than that: the table was not emptied */
+#define ROWS_COMPARED  1024 /* rows of `action` */
+#define ROWS_PROBED    64   /* if there are more: proves that the table was not emptied */
 #define ORPHANS_SOUGHT 1024 /* marks, whose actions are looked up one by one */
-#define MARKS_COMPARED 4096 /* if there are surveys, so that a start need not read more */
+#define MARKS_COMPARED 4096 /* only with surveys, so that a start need not read more */
 
 void stet_observe_digest(stet_space *s, const char *name, int64_t rows, int64_t sum) {
     stet_stmt *q = stet_db_stmt(s->db, "UPDATE space_meta SET value = ?2 WHERE name = ?1");
@@ -103,7 +103,7 @@ bool stet_observe_reads_far(stet_space *s) {
 bool stet_observe_digests_fit(stet_space *s, bool all) {
     struct stet_observe *o = stet_observe_of(s);
     int64_t version = stet_db_data_version(s->db);
-    if (!all && o->fitting == version) /* own changes keep them fitting */
+    if (!all && o->fitting == version) /* changes by this handle keep them matching */
         return true;
     bool bounded = !all && stet_observe_int(s, "SELECT EXISTS(SELECT 1 FROM survey)", 0);
     stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_MARK_DIGEST " FROM (SELECT * FROM mark LIMIT ?)");
@@ -148,7 +148,7 @@ bool stet_observe_places_fit(stet_space *s, int64_t key) {
     stet_reset(q);
     slot->n = fit;
     if (!fit && !stet_observe_has_actions(s))
-        return true; /* emptied tables: nobody is recorded, and nobody can be missed */
+        return true; /* emptied tables: no action is recorded, so that none can be missing */
     if (!fit)
         stet_observe_damage(s, "the list of who reads and writes what");
     return fit;
@@ -202,7 +202,7 @@ bool stet_observe_places_there(stet_space *s) {
 bool stet_observe_actions_fit(stet_space *s, bool all) {
     struct stet_observe *o = stet_observe_of(s);
     int64_t version = stet_db_data_version(s->db);
-    if (!all && o->counted == version) /* own changes keep it right */
+    if (!all && o->counted == version) /* changes by this handle keep it right */
         return true;
     int64_t want = stet_observe_meta(s, STET_DIGEST_ACTION, -1) >> 32;
     int64_t most = all ? INT64_MAX - 1 : want > ROWS_COMPARED ? ROWS_PROBED : ROWS_COMPARED;

@@ -21,7 +21,7 @@ static stet_status superfluous(stet_space *s, stet_numbers *out, stet_error *err
         if (!gone) {
             stet_head head;
             stet_head_load(s, pieces.at[i].seq, pieces.at[i].action, s->known, &head);
-            /* Never written is another matter: observations may come before the document does. */
+            /* A document that was never written does not count: observations may be stored before the document is. */
             gone = head.seq != 0 && !head.exists;
             stet_head_release(&head);
         }
@@ -39,9 +39,9 @@ static stet_status superfluous(stet_space *s, stet_numbers *out, stet_error *err
     return st;
 }
 
-/* Actions whose nodes are gone: a crash between replacing the graph of a piece and forgetting what it no longer has
- * leaves them. Asked before the transaction, because the answer reads documents; whoever was observed again meanwhile
- * is left alone. */
+/* Actions whose nodes no longer exist. A crash between replacing the graph of a piece and forgetting its removed nodes
+ * leaves them. They are collected before the transaction, because that reads documents; an action that was observed
+ * again meanwhile is left alone. */
 typedef struct node {
     int64_t action, branch, piece, generation;
     char *name;
@@ -85,7 +85,8 @@ static bool still_of(stet_space *s, int64_t action, int64_t generation) {
     return same;
 }
 
-/* Replaced observations: beyond what is kept, of another generation than the latest, of actions that are not there. */
+/* Replaced observations: those beyond the number to keep, of an older generation, or of actions that no longer
+ * exist. */
 static int64_t old_past(stet_space *s, bool dry_run) {
     int keep = stet_observe_of(s)->keep;
     static const char *const sql[] = {
@@ -107,7 +108,7 @@ static int64_t old_past(stet_space *s, bool dry_run) {
     return rows;
 }
 
-/* Fingerprints that no observation names. */
+/* Fingerprints that no observation refers to. */
 static int64_t old_fingerprints(stet_space *s, bool dry_run) {
     stet_map used = {0};
     stet_stmt *q = stet_db_stmt(s->db, "SELECT observation FROM action WHERE observation IS NOT NULL"
@@ -139,7 +140,7 @@ static int64_t old_fingerprints(stet_space *s, bool dry_run) {
     return n;
 }
 
-/* Mirrors for owners whose file is no longer there. */
+/* Mirrors for owners whose file no longer exists. */
 static int64_t lost_owners(stet_space *s, bool dry_run) {
     stet_numbers gone = {0};
     char *dir = stet_file_dirname(s->path);
@@ -198,12 +199,12 @@ stet_status stet_observe_gc(stet_space *s, const stet_observe_gc_opts *opts, int
     for (size_t i = 0; i < actions.len && st == STET_OK && !dry_run; i++)
         stet_observe_remove(s, actions.at[i], true);
     stet_numbers_release(&actions);
-    if (st == STET_OK && !dry_run) /* the number of a branch that is gone may be given again */
+    if (st == STET_OK && !dry_run) /* the number of a removed branch may be given again */
         stet_run(stet_db_stmt(s->db, "DELETE FROM complete_branch WHERE branch NOT IN"
                                      " (SELECT branch FROM branch WHERE deleted_ms IS NULL)"));
     if (st == STET_OK)
         *rows += old_past(s, dry_run);
-    if (st == STET_OK) /* in this order: those say which fingerprints are named */
+    if (st == STET_OK) /* in this order: the remaining observations say which fingerprints are in use */
         *rows += old_fingerprints(s, dry_run) + lost_owners(s, dry_run);
     if (dry_run) {
         st = stet_space_leave(s, begun, st, err);

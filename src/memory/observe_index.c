@@ -40,11 +40,12 @@ bool stet_block_next(const stet_block_row *r, bool write, unsigned *at, int64_t 
                             (b[STET_BIT_DECLARED] >> bit & 1) * STET_WRITE_DECLARED |
                             (b[STET_BIT_ENVELOPE] >> bit & 1) * STET_WRITE_ENVELOPE);
     else
-        *flags = !(b[STET_BIT_READ] >> bit & 1); /* both, which nobody writes: the one that is touched by more */
+        /* Both flags, which stet never writes: choose the one that more changes touch. */
+        *flags = !(b[STET_BIT_READ] >> bit & 1);
     return true;
 }
 
-/* Adds what a row says of the readers (writers) to a document's. */
+/* Adds the readers (writers) in a row to those of a document. */
 static void take_row(struct stet_observe *o, const stet_block_row *r, stet_index_doc *d, bool write) {
     stet_index_row row = {.path = {NULL, r->path.len}};
     for (unsigned at = 0; stet_block_next(r, write, &at, &row.action, &row.flags);) {
@@ -59,7 +60,7 @@ static void take_row(struct stet_observe *o, const stet_block_row *r, stet_index
 
 stet_index_doc *stet_observe_doc(stet_space *s, int64_t key) {
     struct stet_observe *o = stet_observe_of(s);
-    if (o->last_doc && o->last_key == key) /* writers and readers of one document are asked for one after the other */
+    if (o->last_doc && o->last_key == key) /* writers and readers of a document are looked up one after the other */
         return o->last_doc;
     void **place = stet_blocks_at(&o->docs, key, &o->arena);
     o->last_key = key;
@@ -85,7 +86,7 @@ stet_index_doc *stet_observe_doc(stet_space *s, int64_t key) {
     return d;
 }
 
-/* Rows of one block come together, and of one action first what is said of its reads. */
+/* Orders operations by block, and for one action by reads first. */
 static int by_op(const void *a, const void *b) {
     const stet_row_op *x = a, *y = b;
     if (x->key != y->key)
@@ -100,9 +101,9 @@ static int by_op(const void *a, const void *b) {
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Sorts by by_op. There are several for each action, and comparing them all was a twentieth of storing it; but they
- * come in the order of actions and differ in the document: so they are dealt out by the digits of that, which keeps the
- * order they have, and what is left to do within one document is mostly nothing. */
+/* Sorts by by_op. There are several operations for each action, and sorting by comparison took a twentieth of the time
+ * to store an action. They already come in the order of actions and differ in the document. So they are distributed by
+ * the digits of the document, which keeps that order, and little is left to sort within one document. */
 static void sort_ops(struct stet_observe *o) {
     enum { DIGIT = 11, VALUES = 1 << DIGIT, FEW = 64 };
     size_t len = o->ops.len;
@@ -149,12 +150,12 @@ static bool same_block(const stet_row_op *x, const stet_row_op *y) {
            stet_path_compare(x->path, y->path) == 0;
 }
 
-/* The sum of a row whose bits become `bits`. One that is damaged stays so: it must not be taken for right by what is
- * added to it. */
+/* The checksum of a row whose bits become `bits`. A damaged row stays damaged: adding to it must not make it look
+ * right. */
 #define SUM_AFTER(bits)                                                                                                \
     "CASE WHEN sum = " STET_BLOCK_SUM " THEN row_sum(key, path, block, " bits ") ELSE ~" STET_BLOCK_SUM " END"
 
-/* Takes bits away from a row that may be there, and the row, if that was all. */
+/* Clears bits of a row that may exist, and removes the row if none is left. */
 static void clear_bits(stet_space *s, const stet_block_row *r, uint64_t reads, uint64_t writes, bool last) {
     stet_stmt *q =
         stet_db_stmt(s->db, "UPDATE place_index SET reads = reads & ?4, shallow = shallow & ?4,"
@@ -205,8 +206,8 @@ static bool next_row(void *ctx, stet_row *out) {
     return true;
 }
 
-/* Of the buckets of the waiting rows, which are in order: before they are written, each has to match, so that what is
- * missing already is not taken for right; afterwards it is renewed. */
+/* The buckets of the waiting rows, which are sorted. Before the rows are written, each bucket has to match, so that a
+ * missing row is not covered up; afterwards its digest is computed again. */
 static bool buckets_fit(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     bool fit = true;
@@ -246,7 +247,7 @@ void stet_observe_write_rows(stet_space *s) {
             bool last =
                 op + 1 == end || op[1].action != op->action || op[1].write != op->write || !same_block(first, op + 1);
             if (!last)
-                continue; /* only the last word about a row counts */
+                continue; /* only the last operation on a row counts */
             o->now.rows++;
             if (op->add)
                 set_bits(&r, op);
@@ -273,7 +274,7 @@ void stet_observe_write_rows(stet_space *s) {
     o->op_order = 0;
 }
 
-/* The path lies in the cache's arena. `added`: it is known not to be there. */
+/* The path is in the arena of the cache. `added`: the row is known not to exist. */
 static void row(stet_space *s, int64_t key, stet_pathref path, int64_t action, unsigned flags, bool add, bool write,
                 bool added) {
     struct stet_observe *o = stet_observe_of(s);
@@ -312,7 +313,7 @@ static bool same_bytes(stet_bytes a, stet_bytes b) {
     return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
 }
 
-/* Adds the places of a packed set with these flags; flags of a place that is there already are joined. */
+/* Adds the places of a packed set with these flags. Flags of a place that is already present are combined. */
 static bool gather(stet_bytes packed, unsigned flags, stet_places *out) {
     size_t from = out->len;
     if (!stet_places_unpack(packed.at, packed.len, out))
@@ -331,10 +332,10 @@ static int by_doc_and_path(const void *a, const void *b) {
 
 static void write_rows(stet_bytes known, stet_bytes declared, stet_bytes envelopes, stet_places *out) {
     stet_vec_clear(out);
-    bool same = same_bytes(known, declared); /* as of most actions */
+    bool same = same_bytes(known, declared); /* as for most actions */
     if (!gather(declared, STET_WRITE_DECLARED | (same ? STET_WRITE_KNOWN : 0), out) ||
         (!same && !gather(known, STET_WRITE_KNOWN, out)) || !gather(envelopes, STET_WRITE_ENVELOPE, out))
-        return; /* packed by this process or checked when it was decoded */
+        return; /* cannot happen: it was packed by this process, or checked when it was decoded */
     if (out->len > 1)
         qsort(out->at, out->len, sizeof *out->at, by_doc_and_path);
     size_t to = 0;
@@ -346,7 +347,7 @@ static void write_rows(stet_bytes known, stet_bytes declared, stet_bytes envelop
     out->len = to;
 }
 
-/* Two sorted lists of places, one row operation for each difference. */
+/* Compares two sorted lists of places and adds one row operation for each difference. */
 static void merge_rows(stet_space *s, const stet_known_action *a, const stet_places *was, const stet_places *is,
                        bool write) {
     size_t i = 0, k = 0;
@@ -361,7 +362,7 @@ static void merge_rows(stet_space *s, const stet_known_action *a, const stet_pla
         unsigned flags = write ? (unsigned)p->seq : p->flag;
         bool same = order == 0 && (write ? was->at[i].seq == p->seq : was->at[i].flag == p->flag);
         i += order == 0;
-        /* Rows of an action that has no observation, or a damaged one, may be left. */
+        /* An action without an observation, or with a damaged one, may have left rows behind. */
         if (!same)
             row(s, stet_space_key(a->branch, p->doc), p->path, a->action, flags, true, write,
                 order > 0 && (a->unborn || a->observed));
@@ -371,7 +372,7 @@ static void merge_rows(stet_space *s, const stet_known_action *a, const stet_pla
 void stet_observe_reindex(stet_space *s, stet_known_action *a, stet_bytes reads, stet_bytes known, stet_bytes declared,
                           stet_bytes envelopes) {
     struct stet_observe *o = stet_observe_of(s);
-    /* Rows, those that wait and those of the cache, point into what is kept of the action. */
+    /* Waiting rows and cached rows point into what is kept of the action. */
     if (!same_bytes(a->reads, reads)) {
         reads = stet_bytes_keep(&o->arena, reads.at, reads.len);
         stet_vec_clear(&o->places);
@@ -434,7 +435,7 @@ static stet_stmt *rows_at(stet_space *s, int64_t key, stet_pathref path, bool be
     return q;
 }
 
-/* Adds those of a row who read it at all (`change` NULL), or whom the change touches. */
+/* Adds the readers in a row: all (`change` NULL), or those that the change touches. */
 static void add_readers(const stet_block_row *r, const stet_change *change, stet_numbers *out) {
     bool touched[2] = {!change || stet_touches(change->path, change->kind, r->path, STET_RECURSIVE),
                        !change || stet_touches(change->path, change->kind, r->path, STET_SHALLOW)};
@@ -453,7 +454,7 @@ static void add_writers(const stet_block_row *r, unsigned wanted, stet_numbers *
             stet_numbers_add(out, action);
 }
 
-/* A document that is asked about: what SQL says of a wide one is then all there is. */
+/* Prepares a document for a question: for one with many rows, SQL gives the complete answer afterwards. */
 static const stet_index_doc *asked(stet_space *s, int64_t key) {
     const stet_index_doc *d = stet_observe_doc(s, key);
     if (d->wide && d->waiting == stet_observe_of(s)->ops_round)
@@ -461,7 +462,8 @@ static const stet_index_doc *asked(stet_space *s, int64_t key) {
     return d;
 }
 
-/* The rows of a wide document at strict ancestors of a path, one by one, then those at it and below as one range. */
+/* The rows of a document with many rows at strict ancestors of a path, one by one, then those at the path and below it
+ * as one range. */
 typedef struct rows_along {
     stet_space *s;
     int64_t key;

@@ -36,7 +36,7 @@ static stet_status sibling(stet_space *s, const char *name, stet_space **out, st
             *out = o->owners[i];
             return STET_OK;
         }
-    stet_status st = stet_space_name_check(name, err); /* it comes from a file */
+    stet_status st = stet_space_name_check(name, err); /* it was read from a file */
     if (st != STET_OK)
         return st;
     char *dir = stet_file_dirname(s->path), *file = stet_asprintf("%s.db", name), *path = stet_file_join(dir, file);
@@ -111,7 +111,7 @@ int64_t stet_observe_foreign(stet_space *s, const char *uuid, const char *name, 
     return number;
 }
 
-/* The number under which `owner` is known in `in`; made if asked. 0: not known. */
+/* The number under which `owner` is known in `in`; `make`: it is assigned if absent. 0: unknown. */
 int64_t stet_observe_owner_number(stet_space *in, const stet_space *owner, bool make) {
     int64_t number = 0;
     stet_stmt *q = stet_db_stmt(in->db, "SELECT owner FROM mirror_owner WHERE uuid = ?");
@@ -137,7 +137,7 @@ void stet_observe_drop_mirrors(stet_space *in, int64_t owner, int64_t action) {
     stet_run(q);
 }
 
-/* Inside the write transaction of `in`. */
+/* The caller has begun a write transaction of `in`. */
 static bool mirror_into(stet_space *in, stet_space *s, int64_t action, const stet_applied *m, int64_t stamp) {
     if (in->read_only)
         return false;
@@ -175,7 +175,7 @@ static bool mirror_into(stet_space *in, stet_space *s, int64_t action, const ste
         return true;
     }
     stet_db_savepoint_undo(in->db);
-    stet_space_forget_names(in); /* numbers may have been given that are not stored */
+    stet_space_forget_names(in); /* forget numbers that were given to names but may not be stored */
     return false;
 }
 
@@ -199,7 +199,7 @@ bool stet_observe_mirrored(stet_space *in, const stet_space *owner, int64_t acti
     return there && doc && number;
 }
 
-/* Every action that read the space becomes unknown; marks of a history that is no more mean nothing. */
+/* Every action that read the space becomes unknown: marks of a history that no longer exists mean nothing. */
 void stet_observe_distrust_readers(stet_space *s, int64_t space) {
     STET_VEC(stet_marked) list = {0};
     stet_stmt *q = stet_db_stmt(
@@ -218,14 +218,14 @@ bool stet_observe_older(int64_t stamp_here, int64_t stamp_there, int64_t known, 
 }
 
 stet_status stet_observe_confirm(stet_space *owner) {
-    /* A value that differs: SQLite writes no page that would stay the same. */
+    /* A different value each time: SQLite does not write a page that stays the same. */
     stet_run(stet_db_stmt(owner->db, "INSERT INTO space_meta(name, value) VALUES('confirmed', 1)"
                                      " ON CONFLICT(name) DO UPDATE SET value = value + 1"));
     return stet_db_commit(owner->db, NULL);
 }
 
-/* M4, under both locks: the stamp for the next observation. If the two sides differ, that is told now, because writing
- * a new one to both would hide it. */
+/* M4, under both locks: the stamp for the next observation. If the two sides differ, it is acted on now, because
+ * writing a new stamp to both would hide the difference. */
 static bool next_stamp(stet_space *s, stet_space *in, int64_t space, int64_t *stamp) {
     int64_t here = 0, seen = 0, there = 0, pushed = 0;
     stet_stmt *q = stet_db_stmt(s->db, "SELECT stamp, seen FROM foreign_space WHERE space = ?");
@@ -257,10 +257,10 @@ static bool next_stamp(stet_space *s, stet_space *in, int64_t space, int64_t *st
 
 bool stet_observe_mirror(stet_space *s, int64_t branch, stet_known_action *a, const stet_applied *m,
                          stet_bytes foreign) {
-    (void)branch; /* reads in other spaces are of their default branch */
+    (void)branch; /* reads in other spaces are always of their default branch */
     struct stet_observe *o = stet_observe_of(s);
     bool all = true;
-    stet_observe_bear(s, a); /* readers of a space are found by way of their rows */
+    stet_observe_bear(s, a); /* readers of a space are found through their rows */
     stet_foreign_places was = {0}, is = {0};
     if (!stet_foreign_unpack(a->foreign_reads, &was) || !stet_foreign_unpack(foreign, &is))
         all = false;
@@ -283,7 +283,7 @@ bool stet_observe_mirror(stet_space *s, int64_t branch, stet_known_action *a, co
         if (met)
             continue;
         if (done_count == sizeof done / sizeof *done) {
-            all = false; /* an action that reads more spaces than that is never called standing */
+            all = false; /* an action that reads more spaces is never called up to date */
             break;
         }
         done[done_count++] = in;
@@ -329,7 +329,7 @@ bool stet_observe_clear_foreign(stet_space *s, int64_t action, stet_bytes foreig
     return left;
 }
 
-/* Mirror rows that a changed leaf touches; `only` 0: of every owner. */
+/* Finds the mirror rows that a changed leaf touches; `only` 0: of every owner. */
 void stet_observe_mirrors_of(stet_space *s, int64_t doc, const stet_change *c, int64_t seq, int64_t only,
                              stet_arena *arena) {
     struct stet_observe *o = stet_observe_of(s);
@@ -388,7 +388,7 @@ stet_status stet_observe_far_readers(stet_space *s, const stet_docname *name, st
     if (st != STET_OK)
         return st;
     st = stet_space_doc(s, name, &doc, err);
-    size_t from = o->pushes.len; /* lent by what commits owe */
+    size_t from = o->pushes.len; /* borrowed from what commits owe */
     stet_change c = {path, kind};
     if (st == STET_OK && doc && !o->off)
         stet_observe_mirrors_of(s, doc, &c, 0, 0, arena);
@@ -415,7 +415,7 @@ typedef struct mirror_owner {
     const char *name, *uuid;
 } mirror_owner;
 
-/* Actions of one owner that have mirrors here and do not read this space any more. */
+/* Actions of one owner that have mirrors here but no longer read this space. */
 static void orphans_of(stet_space *s, stet_space *owner, int64_t number, stet_numbers *out) {
     stet_numbers actions = {0};
     stet_stmt *q = stet_db_stmt(s->db, "SELECT DISTINCT action FROM mirror WHERE owner = ?");

@@ -12,9 +12,9 @@ enum { OWNER_SUMMED = 6, FOREIGN_SUMMED = 5 }; /* columns before the sum */
 #define OWNER_DAMAGED   "what another space is to be told"
 #define FOREIGN_DAMAGED "what is known of another space"
 
-/* M2. `pushed` never passes a change that was not told: what this transaction tells moves it only if everything up to
- * the `pending` that it found had been told. A commit looked at late (above marked_through, but below `pushed`) moves
- * `pushed` back to before it. */
+/* M2. `pushed` never passes a change that was not reported: what this transaction reports moves it only if everything
+ * up to the `pending` it found had been reported. A commit that is processed late (above marked_through, but below
+ * `pushed`) moves `pushed` back to before it. */
 static void note_pending(stet_space *s, int64_t owner, int64_t seq) {
     struct stet_observe *o = stet_observe_of(s);
     stet_owed_base *base = NULL;
@@ -67,8 +67,8 @@ void stet_observe_owe_nothing(struct stet_observe *o) {
     stet_arena_clear(&o->push_arena);
 }
 
-/* In the write transaction of the owner: M3. */
-static void take_mark(stet_space *owner, const stet_space *from, const stet_owed *p, const stet_docname *name) {
+/* Applies M3. The caller has begun a write transaction of the owner. */
+static void apply_mark(stet_space *owner, const stet_space *from, const stet_owed *p, const stet_docname *name) {
     int64_t space = 0, branch = 0;
     stet_stmt *q = stet_db_stmt(owner->db, "SELECT space FROM foreign_space WHERE uuid = ?");
     stet_bind_text(q, 1, from->uuid, strlen(from->uuid));
@@ -125,8 +125,9 @@ static void take_mark(stet_space *owner, const stet_space *from, const stet_owed
         stet_observe_digest(owner, STET_DIGEST_MARK, 1, old.sum);
 }
 
-/* In the write transaction of the owner: it was told of everything there up to this sequence. */
-static void take_seen(stet_space *owner, const stet_space *from, int64_t through) {
+/* Notes that the owner knows of everything there up to this sequence. The caller has begun a write transaction of the
+ * owner. */
+static void note_seen(stet_space *owner, const stet_space *from, int64_t through) {
     stet_stmt *q = stet_db_stmt(owner->db, "UPDATE foreign_space SET seen = max(seen, ?1), sum ="
                                            " row_sum(space, uuid, name, max(seen, ?1), stamp) WHERE uuid = ?2 AND"
                                            " seen < ?1 AND sum = " STET_FOREIGN_SUM);
@@ -135,8 +136,8 @@ static void take_seen(stet_space *owner, const stet_space *from, int64_t through
     stet_run(q);
 }
 
-/* All pushes of one owner, then `pushed` here, if nothing older is left untold. Both transactions end before this
- * returns. A note that fails is no failure: the owner asks again, and M3 makes that harmless. */
+/* Makes all pushes to one owner, then advances `pushed` here if nothing older is still unreported. Both transactions
+ * end before this returns. A failure to note it is harmless: the owner asks again (M3). */
 static stet_status push_to(stet_space *s, stet_space *owner, int64_t number, int64_t base, int64_t through,
                            stet_error *err) {
     struct stet_observe *o = stet_observe_of(s);
@@ -150,11 +151,11 @@ static stet_status push_to(stet_space *s, stet_space *owner, int64_t number, int
             continue;
         st = stet_space_docname(s, o->pushes.at[i].doc, &arena, &name, err);
         if (st == STET_OK)
-            take_mark(owner, s, &o->pushes.at[i], &name);
+            apply_mark(owner, s, &o->pushes.at[i], &name);
     }
-    take_seen(owner, s, through);
+    note_seen(owner, s, through);
     stet_arena_release(&arena);
-    stet_observe_empty(owner); /* what its handle holds of marks is not theirs any more, whatever comes of this */
+    stet_observe_empty(owner); /* the cached marks of its handle are invalid now, whatever the result */
     if (st == STET_OK)
         st = stet_db_commit(owner->db, err);
     else
@@ -173,8 +174,8 @@ static stet_status push_to(stet_space *s, stet_space *owner, int64_t number, int
     return STET_OK;
 }
 
-/* Takes the mirrors of one action away from a space it no longer reads: under both locks, because another process may
- * have stored an observation meanwhile that reads it again. */
+/* Removes the mirrors of one action from a space that it no longer reads. Under both locks, because another process may
+ * meanwhile have stored an observation that reads the space again. */
 static void leave_space(stet_space *s, stet_space *in, int64_t space, int64_t action) {
     bool first = strcmp(s->uuid, in->uuid) < 0;
     stet_db *one = first ? s->db : in->db, *two = first ? in->db : s->db;
@@ -206,8 +207,8 @@ void stet_observe_leave_all(stet_space *s, int64_t action) {
     stet_observe_drop_foreign(s, 0, action);
 }
 
-/* A commit does not wait long for another space's writers: what is not told now is fetched. Least of all may it wait
- * for a lock that its own caller holds. */
+/* A commit does not wait long for writers of another space: the owner fetches what is not pushed now. In particular it
+ * must not wait for a lock that its own caller holds. */
 #define PUSH_PATIENCE_MS 250
 
 static void leave_spaces(stet_space *s) {
@@ -222,7 +223,7 @@ static void leave_spaces(stet_space *s) {
             uuid = stet_observe_text(q, 1, &arena);
         }
         stet_space *in;
-        /* Rows too many are harmless, so a failure here is too; gc removes them. */
+        /* Surplus rows are harmless, so a failure here is too; gc removes them. */
         if (name && stet_observe_sibling(s, name, uuid, &in, NULL) == STET_OK) {
             int patience = stet_db_patience(in->db, PUSH_PATIENCE_MS);
             leave_space(s, in, o->leave.at[i].seq, o->leave.at[i].action);
@@ -276,11 +277,12 @@ void stet_observe_push(stet_space *s) {
     }
     stet_observe_owe_nothing(o);
     stet_error stuck = STET_ERROR_INIT;
-    if (stet_db_status(s->db, &stuck) != STET_OK) /* the data is committed: a look that failed is not its failure */
+    /* The data is committed, so that a failure to process marks is not its failure. */
+    if (stet_db_status(s->db, &stuck) != STET_OK)
         stet_error_clear(&stuck);
 }
 
-/* M2: commits that touched mirrors of this owner and were not told to it. */
+/* M2: processes commits that touched mirrors of this owner and were not pushed to it. */
 static stet_status fetch(stet_space *s, stet_space *in, int64_t number, int64_t pushed, int64_t pending,
                          stet_error *err) {
     struct stet_observe *o = stet_observe_of(in);
@@ -307,7 +309,7 @@ static stet_status fetch(stet_space *s, stet_space *in, int64_t number, int64_t 
 }
 
 typedef struct owner_row {
-    int64_t number, stamp, pending, pushed; /* number 0: not known there */
+    int64_t number, stamp, pending, pushed; /* number 0: this space is unknown there */
 } owner_row;
 
 static stet_status owner_row_of(stet_space *in, const stet_space *s, owner_row *out, stet_error *err) {
@@ -319,13 +321,13 @@ static stet_status owner_row_of(stet_space *in, const stet_space *s, owner_row *
             stet_observe_damage(in, OWNER_DAMAGED);
         *out = (owner_row){stet_column_int(q, 0), stet_column_int(q, 3), stet_column_int(q, 4), stet_column_int(q, 5)};
     }
-    if (out->pending > in->known) /* damaged: nothing above that can be owed */
+    if (out->pending > in->known) /* damaged: nothing above `known` can be owed */
         out->pending = in->known;
     return stet_db_status(in->db, err);
 }
 
-/* M4. Was an older copy of either space put back? `seen` is asked for again, because somebody may have pushed since the
- * row was read: it is written before `pushed`. */
+/* M4. Was an older copy of either space restored? `seen` is read again, because another process may have pushed since
+ * the row was read: it is written before `pushed`. */
 static bool is_older(const stet_space *s, const owner_row *row, const stet_space *in, const stet_foreign_row *f) {
     if (stet_observe_older(f->stamp, row->stamp, in->known, f->seen, 0))
         return true;
@@ -339,18 +341,19 @@ static bool is_older(const stet_space *s, const owner_row *row, const stet_space
     return seen < row->pushed;
 }
 
-/* Is what is known of the space not what it is now? `in` NULL: it is gone; `row`: it does not know this one. */
+/* Does what is recorded about the space differ from the space as it is? `in` NULL: the space is gone. `row`: what the
+ * space records about this one. */
 static bool differs(const stet_space *s, const stet_space *in, const owner_row *row, const stet_foreign_row *f) {
     return !in || row->number == 0 ? f->stamp != STET_STAMP_GONE : is_older(s, row, in, f);
 }
 
-/* Looks again, and if it is so still, every reader becomes unknown. Under the lock of `s`: another process that stores
- * an observation changes both sides, and releases that lock after the second of them. Without it, who looks in between
- * takes a run that has just ended for a space that was restored. */
+/* Checks again and, if the result is the same, makes every reader unknown. Under the lock of `s`: a process that stores
+ * an observation changes both sides, and releases that lock after the second. Without the lock, a check in between
+ * would take a run that has just ended for a space that was restored. */
 static stet_status distrust_space(stet_space *s, stet_space *in, const stet_foreign_row *f, stet_error *err) {
     bool begun;
     owner_row row = {0};
-    stet_foreign_row now = *f; /* its strings are not looked at */
+    stet_foreign_row now = *f; /* its strings are not used */
     stet_status st = stet_observe_begin(s, &begun, err);
     if (st != STET_OK)
         return st;
@@ -375,7 +378,7 @@ static stet_status distrust_space(stet_space *s, stet_space *in, const stet_fore
     return st == STET_OK ? ended : st;
 }
 
-static stet_status look_at(stet_space *s, const stet_foreign_row *f, stet_error *err) {
+static stet_status catch_up_with(stet_space *s, const stet_foreign_row *f, stet_error *err) {
     stet_space *in;
     stet_error ours = STET_ERROR_INIT;
     stet_status st = stet_observe_sibling(s, f->name, f->uuid, &in, &ours);
@@ -392,7 +395,7 @@ static stet_status look_at(stet_space *s, const stet_foreign_row *f, stet_error 
         st = owner_row_of(in, s, &row, err);
     if (st != STET_OK)
         return st;
-    /* Commits there that nobody has looked at, made with the switch off, may owe marks too. */
+    /* Commits there that were not processed yet, made while observing was off, may owe marks too. */
     int64_t through = stet_observe_through(in);
     if ((st = stet_db_status(in->db, err)) == STET_OK && row.number && through < in->known) {
         st = stet_observe_look(in, err);
@@ -440,12 +443,12 @@ stet_status stet_observe_foreign_catch_up(stet_space *s, stet_error *err) {
     stet_foreign_rows rows = {0};
     stet_status st = stet_observe_foreign_rows(s, &rows, err);
     for (size_t i = 0; i < rows.len && st == STET_OK; i++)
-        st = look_at(s, &rows.at[i], err);
+        st = catch_up_with(s, &rows.at[i], err);
     stet_foreign_rows_release(&rows);
     return st;
 }
 
-/* The conditions of look_at. */
+/* The conditions of catch_up_with. */
 stet_status stet_observe_owes(const stet_space *s, stet_space *in, const stet_foreign_row *f, bool *out,
                               stet_error *err) {
     owner_row row = {0};

@@ -61,7 +61,7 @@ stet_status stet_observe_marks(stet_space *s, int64_t branch, const char *piece,
                          stet_column_int(q, 1) == STET_STATE_DIRTY ? STET_STATE_DIRTY : STET_STATE_UNKNOWN,
                          (stet_reason)stet_column_int(q, 2), stet_column_int(q, 3)};
         stet_marked *before = list.len ? &list.at[list.len - 1] : NULL;
-        if (before && before->action == m.action) { /* marks of several spaces: unknown wins */
+        if (before && before->action == m.action) { /* marks from several spaces: unknown wins */
             if (m.state > before->state)
                 *before = m;
             continue;
@@ -111,8 +111,8 @@ stet_status stet_observe_failed(stet_space *s, int64_t branch, const char *piece
     return stet_db_status(s->db, err);
 }
 
-/* An action that a mark or an index row names has no row. Passing over it would leave its readers with old values. Where
- * a start counts all rows it has noticed, and everything runs again: only the old index row may be left. */
+/* A mark or an index row refers to an action without a row. Ignoring it would leave its readers with old values. A
+ * start that compares all rows has noticed, and everything runs again; only the old index row may be left. */
 static bool action_gone(stet_space *s) {
     bool unnoticed = !stet_observe_actions_counted(s);
     if (unnoticed && !stet_db_failed(s->db))
@@ -120,10 +120,10 @@ static bool action_gone(stet_space *s) {
     return unnoticed;
 }
 
-/* Few marks are found by their stamps and sorted; of many every mark is looked at, in order. */
+/* A few marks are found by their stamps and sorted; if there are many, all marks are read in order. */
 static stet_stmt *marks_since(stet_space *s, int64_t since) {
     enum { FEW = 10000 };
-    if (since == 0) /* Unknown (3) before dirty (1) of the same action: it wins. */
+    if (since == 0) /* Unknown (3) comes before dirty (1) of the same action, and wins. */
         return stet_db_stmt(s->db, "SELECT m.action, m.state, a.piece, a.name FROM mark m LEFT JOIN action a"
                                    " ON a.action = m.action WHERE m.action > ? AND m.branch = ?"
                                    " ORDER BY m.action, m.state DESC");
@@ -167,7 +167,7 @@ stet_status stet_observe_each_mark(stet_space *s, int64_t branch, int64_t since,
             if (action == last)
                 continue;
             last = action;
-            if (stet_column_is_null(q, 2)) { /* the action's row has vanished */
+            if (stet_column_is_null(q, 2)) { /* the row of the action has vanished */
                 if (action_gone(s))
                     break;
                 continue;
@@ -210,7 +210,7 @@ stet_status stet_observe_any(stet_space *s, int64_t branch, const char *piece, c
     return stet_db_status(s->db, err);
 }
 
-/* The cache may be used if it is right now: it is, under a read transaction, if nobody else committed. */
+/* The cache may be used if it is current: it is, in a read transaction, if no other connection has committed. */
 stet_status stet_observe_rows_ready(stet_space *s, bool *begun, stet_error *err) {
     stet_status st = stet_observe_enter(s, begun, err);
     if (st == STET_OK)
@@ -282,9 +282,8 @@ void stet_observe_writes_of(stet_space *s, int64_t action, stet_buf *blob, stet_
     }
 }
 
-/* Children of `rows` are called `rows[KEY].NODE`. Those of a filter have another coordinator, `rows[]`, which `rows`
- * reads.
- */
+/* Children of `rows` are named `rows[KEY].NODE`. Those of a filter have another coordinator, `rows[]`, which `rows`
+ * reads. */
 void stet_observe_children_of(stet_space *s, int64_t action, stet_numbers *out) {
     stet_stmt *q = stet_db_stmt(
         s->db, "SELECT c.action FROM (SELECT *, CASE WHEN name LIKE '%[]' THEN substr(name, 1, length(name) - 2) ELSE"
@@ -297,7 +296,7 @@ void stet_observe_children_of(stet_space *s, int64_t action, stet_numbers *out) 
         stet_numbers_add(out, stet_column_int(q, 0));
 }
 
-#define VERIFIED 256 /* rows: reading all of a large graph would cost more than starting it (1,024 rows: 1 ms) */
+#define VERIFIED 256 /* rows; reading all of a large graph would cost more than starting it (1,024 rows: 1 ms) */
 
 stet_status stet_observe_damaged(stet_space *s, int64_t branch, stet_numbers *out, stet_error *err) {
     bool begun;
@@ -310,7 +309,7 @@ stet_status stet_observe_damaged(stet_space *s, int64_t branch, stet_numbers *ou
         stet_observe_damage(s, "the list of who reads and writes what");
     if (!stet_space_few_names_fit(s))
         stet_observe_damage(s, "the list of documents");
-    bool fit = stet_observe_digests_fit(s, false); /* else a mark may be missing, of any action */
+    bool fit = stet_observe_digests_fit(s, false); /* otherwise a mark may be missing, of any action */
     stet_stmt *q = stet_db_stmt(s->db, "SELECT " STET_ACTION_COLUMNS " FROM action ORDER BY action LIMIT ?1");
     stet_bind_int(q, 1, fit ? VERIFIED : -1);
     while (stet_step(q)) {
@@ -325,7 +324,7 @@ stet_status stet_observe_damaged(stet_space *s, int64_t branch, stet_numbers *ou
     return stet_space_leave(s, begun, STET_OK, err);
 }
 
-/* How many actions read some place and how many write one, each counted for each place. */
+/* Counts the places that actions read and write, one for each pair of action and place. */
 static void count_places(stet_space *s, int64_t *reads, int64_t *writes) {
     stet_stmt *q = stet_db_stmt(s->db, "SELECT reads | shallow, known | declared | envelopes FROM place_index");
     *reads = *writes = 0;

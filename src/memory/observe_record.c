@@ -9,8 +9,8 @@
 typedef struct reader {
     stet_space *s;
     stet_arena *arena;
-    bool brief; /* only what it takes to restore the action */
-    bool past;  /* of an observation that was replaced: gc may have taken names that nothing else needs */
+    bool brief; /* only what is needed to restore the action */
+    bool past;  /* of a replaced observation: gc may have removed names that nothing else needs */
 } reader;
 
 /* Names are looked up after the statement that found the row has ended. */
@@ -62,8 +62,7 @@ static stet_status section(reader *r, stet_bytes b, const stet_observed **out, s
     return st;
 }
 
-/* A section without index rows: gc may have taken the names of documents that nothing else needs. Those are left out.
- */
+/* A section without index rows: gc may have removed names of documents that nothing else needs. They are left out. */
 static stet_status loose_section(reader *r, stet_bytes b, const stet_observed **out, size_t *count, stet_error *err) {
     bool past = r->past;
     r->past = true;
@@ -134,7 +133,7 @@ static stet_status reads_of(reader *r, const stet_obs *obs, stet_action_record *
     return st;
 }
 
-/* The mark of an action: unknown before dirty, then the newest cause of its own space. */
+/* The mark of an action: unknown before dirty, then the newest cause in its own space. */
 static stet_status cause_of(reader *r, int64_t action, stet_cause *out, stet_error *err) {
     *out = (stet_cause){.state = STET_STATE_STANDS};
     if (r->brief) {
@@ -173,7 +172,7 @@ static stet_status cause_of(reader *r, int64_t action, stet_cause *out, stet_err
         out->space = uuid_of(r, space);
     if (st == STET_OK && doc && !space)
         st = stet_space_docname(r->s, doc, r->arena, &out->name, err);
-    if (st == STET_CORRUPT) { /* there is a mark, and that is all that is known */
+    if (st == STET_CORRUPT) { /* a mark exists, and nothing else is known about it */
         stet_error_clear(err);
         *out = (stet_cause){.state = STET_STATE_UNKNOWN, .reason = STET_REASON_CORRUPT};
         st = STET_OK;
@@ -247,7 +246,7 @@ static stet_status decode(reader *r, const stored_row *row, stet_action_record *
     }
     if (stet_db_status(r->s->db, err) != STET_OK)
         return STET_IO;
-    /* Bytes that do not decode prove nothing: the action is unknown, and the rest goes on. */
+    /* Bytes that can't be decoded prove nothing: the action is unknown, and the others are still listed. */
     stet_error_clear(err);
     out->cause = (stet_cause){.state = STET_STATE_UNKNOWN, .reason = STET_REASON_CORRUPT};
     return STET_OK;
@@ -308,7 +307,7 @@ stet_status stet_observe_past(stet_space *s, int64_t action, stet_arena *arena, 
     stet_bind_int(q, 1, action);
     while (stet_step(q)) {
         size_t len;
-        if (!stet_column_sound(q, 0, 4)) /* it only tells what was */
+        if (!stet_column_sound(q, 0, 4)) /* it only describes the past */
             continue;
         const void *blob = stet_column_blob(q, 3, &len);
         *stet_vec_add(&rows) = (stored_row){stet_column_int(q, 0),
@@ -322,7 +321,7 @@ stet_status stet_observe_past(stet_space *s, int64_t action, stet_arena *arena, 
     *out = stet_arena_zero(arena, (rows.len + 1) * sizeof **out);
     for (size_t i = 0; i < rows.len && st == STET_OK && !stet_observe_of(s)->off; i++) {
         st = decode(&r, &rows.at[i], &(*out)[*count], err);
-        *count += st == STET_OK && (*out)[*count].observed; /* what does not decode is left out */
+        *count += st == STET_OK && (*out)[*count].observed; /* what can't be decoded is left out */
     }
     stet_vec_release(&rows);
     return stet_space_leave(s, begun, st, err);
@@ -343,7 +342,7 @@ stet_status stet_observe_number(stet_space *s, int64_t branch, const stet_action
         st = stet_space_doc(s, &piece, &doc, err);
     if (st != STET_OK)
         return st;
-    /* The index has no checksum: the row that it leads to says whose it is. */
+    /* The index has no checksum: the row that it leads to says which action it is. */
     stet_stmt *q =
         stet_db_stmt(s->db, "SELECT a.action, b.piece IS ?1 AND b.branch IS ?2 AND b.name IS ?3 FROM action a"
                             " LEFT JOIN action b NOT INDEXED ON b.action = a.action"
@@ -371,7 +370,7 @@ stet_status stet_observe_find(stet_space *s, int64_t branch, const stet_action_k
     return st == STET_OK ? stet_observe_get(s, action, arena, out, err) : st;
 }
 
-/* The rows of a filter, in the order of numbers. */
+/* Selects the rows of a filter, ordered by number. */
 static stet_status select_rows(stet_space *s, int64_t branch, const stet_action_filter *f, stet_stmt **out,
                                stet_error *err) {
     int64_t first = 0, last = INT64_MAX;

@@ -33,7 +33,7 @@ void stet_places_settle(stet_places *p) {
         for (; end < p->len && p->at[end].doc == p->at[i].doc; end++) {
             stet_place *last = to > first ? &p->at[to - 1] : NULL;
             if (last && stet_path_compare(last->path, p->at[end].path) == 0) {
-                /* Same path: flag 0 came first and wins. What holds for both is the lower sequence. */
+                /* The same path: flag 0 comes first and wins. The lower sequence holds for both. */
                 if (p->at[end].seq < last->seq)
                     last->seq = p->at[end].seq;
                 continue;
@@ -89,7 +89,7 @@ bool stet_places_unpack(const char *bytes, size_t len, stet_places *out) {
             if (!stet_varint_get(&p, end, &n) || n / 2 > (uint64_t)(end - p))
                 return false;
             stet_pathref path = {p, (size_t)(n / 2)};
-            if (!stet_path_valid(path) || (i && stet_path_compare(last, path) >= 0)) /* sorted, each once */
+            if (!stet_path_valid(path) || (i && stet_path_compare(last, path) >= 0)) /* sorted, without duplicates */
                 return false;
             if (out)
                 *stet_vec_add(out) = (stet_place){doc, path, (unsigned)(n & 1), 0};
@@ -241,7 +241,7 @@ static int by_foreign_place(const void *a, const void *b) {
     return order ? order : (int)x->flag - (int)y->flag;
 }
 
-/* The same as stet_places_settle, for documents that are named. */
+/* Like stet_places_settle, for documents that are named. */
 void stet_foreign_settle(stet_foreign_places *f) {
     if (f->len > 1)
         qsort(f->at, f->len, sizeof *f->at, by_foreign_place);

@@ -30,7 +30,7 @@ typedef struct member {
     bool begun; /* a read transaction */
 } member;
 
-/* An action that is reached, and from which root. */
+/* An action that was reached, and the root it was reached from. */
 typedef struct reached {
     size_t member, root;
     int64_t action;
@@ -39,15 +39,15 @@ typedef struct reached {
 typedef struct walk {
     stet_space *s;
     stet_standing *out;
-    const stet_standing_source *source; /* NULL: what the tables know */
-    STET_VEC(member) members;           /* the first is what was asked for */
+    const stet_standing_source *source; /* NULL: only what the tables know */
+    STET_VEC(member) members;           /* the first is the one that was asked about */
     STET_VEC(reached) queue;
     STET_VEC(stet_stale_root) roots;
     STET_VEC(stet_far_stale) far;
     stet_map seen;         /* member and action -> 1 */
-    const stet_map *apart; /* these are no roots; NULL: all are */
-    const char *circle;    /* nor are those of this circle, of the first member; NULL: none */
-    size_t owed;           /* how many of the queue were reached before the roots */
+    const stet_map *apart; /* these are not roots; NULL: all are */
+    const char *circle;    /* nor are those of this circle in the first member; NULL: none */
+    size_t owed;           /* the number of queue entries that were reached before the roots */
     STET_VEC(stet_may_write) may;
     stet_places places, envelopes;
     stet_numbers found;
@@ -79,7 +79,7 @@ static void reach(walk *w, size_t m, int64_t action, size_t root) {
     *stet_vec_add(&w->queue) = (reached){m, root, action};
 }
 
-/* Every reader of a space in which something happened that they were not told. */
+/* Reaches every reader of a space with changes that were not pushed to them. */
 static void reach_readers(walk *w, size_t m, const stet_foreign_row *f) {
     const member *o = &w->members.at[m];
     size_t root = add_root(w, &(stet_stale_root){.space = o->space,
@@ -126,7 +126,7 @@ static stet_status collect(walk *w, size_t m, stet_error *err) {
     return st;
 }
 
-/* The reader `action` of the space `uuid`, by its mirror. */
+/* Reaches the reader `action` of the space `uuid` through its mirror. */
 static void reach_far(walk *w, size_t m, const stet_place *p, const char *uuid, int64_t action, size_t root) {
     for (size_t i = 0; i < w->members.len; i++) {
         const member *o = &w->members.at[i];
@@ -154,7 +154,7 @@ typedef struct mirror_row {
     char uuid[37];
 } mirror_row;
 
-/* Readers of a place that may have been written, here and elsewhere. */
+/* Reaches the readers of a place that may have been written, here and in other spaces. */
 static void reach_readers_of(walk *w, size_t m, const stet_place *p, size_t root) {
     const member *o = &w->members.at[m];
     stet_vec_clear(&w->found);
@@ -184,7 +184,7 @@ static void reach_readers_of(walk *w, size_t m, const stet_place *p, size_t root
     stet_vec_release(&rows);
 }
 
-/* S1, for one member: before any read transaction, since the source reads documents. */
+/* S1 for one member. Collected before any read transaction, because the source reads documents. */
 typedef struct member_roots {
     stet_unrecorded *at;
     size_t count;
@@ -229,7 +229,7 @@ static stet_status load_member(walk *w, size_t m, const stet_standing_source *so
     return st;
 }
 
-/* Readers of a place that is named. */
+/* Reaches the readers of a place given by name. */
 static void reach_readers_at(walk *w, size_t m, const stet_address *at, size_t root) {
     int64_t doc = stet_space_find_doc(w->members.at[m].space, &at->name);
     if (doc)
@@ -271,7 +271,7 @@ static void start(walk *w, size_t m, const member_roots *roots) {
     }
 }
 
-/* Readers of what the action may write through one cell. */
+/* Reaches the readers of what the action may write through one cell. */
 static stet_status reach_through(walk *w, size_t m, int64_t action, const stet_place *p, size_t root, stet_error *err) {
     const member *o = &w->members.at[m];
     stet_arena *arena = &w->out->arena;
@@ -297,7 +297,8 @@ static int by_marked(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Where one that is unknown may write the source has said, by its graph as it is now. */
+/* Does an action have envelopes? For an unknown action, the source has said where it may write, according to its
+ * current graph. */
 static bool has_envelopes(const walk *w, size_t m, int64_t action) {
     const member *o = &w->members.at[m];
     const stet_marked *mark =
@@ -305,7 +306,7 @@ static bool has_envelopes(const walk *w, size_t m, int64_t action) {
     return w->source && w->source->leads && !(mark && mark->state == STET_STATE_UNKNOWN);
 }
 
-/* Readers of what the action writes, and its children. */
+/* Reaches the readers of what the action writes, and its children. */
 static stet_status reach_from(walk *w, size_t m, int64_t action, size_t root, stet_error *err) {
     stet_status st = STET_OK;
     stet_observe_writes_of(w->members.at[m].space, action, &w->blob, &w->places, &w->envelopes);
@@ -321,7 +322,8 @@ static stet_status reach_from(walk *w, size_t m, int64_t action, size_t root, st
     return st;
 }
 
-/* What failed, after everything else: whoever is stale for another reason as well is told that reason. */
+/* Failed actions come after all other roots: an action that is stale for another reason as well is reported with that
+ * reason. */
 static stet_status start_failed(walk *w, size_t m, const member_roots *roots, stet_error *err) {
     const member *o = &w->members.at[m];
     stet_stale_root root = {.space = o->space, .branch = o->branch, .failed = true};
@@ -347,7 +349,7 @@ static stet_status spread(walk *w, size_t *at, stet_error *err) {
     return st;
 }
 
-/* From every root, each for itself. */
+/* Starts from every root, one after the other. */
 static stet_status reach_all(walk *w, const member_roots *roots, stet_error *err) {
     size_t at = 0;
     stet_status st = STET_OK;
@@ -371,8 +373,8 @@ static void release_walk(walk *w) {
     stet_map_release(&w->seen);
 }
 
-/* S4. Is an action that failed stale for no other reason than that others wait for it? If not, `root` becomes the
- * reason. `*steps` counts what this costs. */
+/* S4. Is a failed action stale only because others wait for it? If not, `root` becomes the reason. `*steps` counts the
+ * cost. */
 static stet_status fails_by_itself(walk *w, const member_roots *roots, reached *r, size_t *steps, bool *out,
                                    stet_error *err) {
     walk below = {.s = w->s, .out = w->out, .source = w->source}, others = below;
@@ -380,7 +382,7 @@ static stet_status fails_by_itself(walk *w, const member_roots *roots, reached *
     memcpy(&below.members, &w->members, sizeof w->members); /* borrowed */
     memcpy(&others.members, &w->members, sizeof w->members);
     reach(&below, r->member, r->action, add_root(&below, &(stet_stale_root){.space = w->s}));
-    /* What never ran read nothing yet: the graph says that it is downstream. */
+    /* An action that never ran has read nothing: the graph says that it is downstream. */
     for (size_t i = 0; i < roots[0].count && !others.circle; i++)
         if (roots[0].at[i].number == r->action)
             others.circle = roots[0].at[i].circle;
@@ -389,7 +391,7 @@ static stet_status fails_by_itself(walk *w, const member_roots *roots, reached *
             reach(&below, 0, roots[0].at[i].number, 0);
     stet_status st = spread(&below, &at, err);
     others.apart = &below.seen;
-    for (size_t i = 1; i < below.queue.len; i++) /* all but itself are no way to it */
+    for (size_t i = 1; i < below.queue.len; i++) /* a way through these is not a reason */
         stet_map_put(&others.seen, &(seen_key){below.queue.at[i].member, below.queue.at[i].action}, sizeof(seen_key),
                      (stet_slot){.n = 1});
     for (size_t i = 0; i < w->owed; i++)
@@ -414,8 +416,8 @@ static int by_number(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Takes those that failed by themselves out of what was reached. With very many failures some are left in: they are
- * shown as stale and failed. */
+/* Removes actions that failed by themselves from those that were reached. With very many failures some are left in, and
+ * shown as both stale and failed. */
 static stet_status keep_stale(walk *w, const member_roots *roots, stet_error *err) {
     enum { MAX_STEPS = 100000 };
     const stet_numbers *failed = &w->members.at[0].failed;
@@ -644,7 +646,7 @@ stet_status stet_observe_set_complete(stet_space *s, int64_t branch, const stet_
         const void *bytes = stet_column_blob(q, 0, &len);
         same = runtime && len == sizeof runtime->bytes && memcmp(bytes, runtime->bytes, len) == 0;
     }
-    /* Rows have vanished: what was said of the other branches does not hold any more either. */
+    /* Rows have vanished: what was recorded about the other branches does not hold any more either. */
     if (!stet_observe_has_actions(s) || !stet_observe_actions_fit(s, false)) {
         stet_run(stet_db_stmt(s->db, "DELETE FROM complete_branch"));
         if (runtime)

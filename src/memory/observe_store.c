@@ -29,7 +29,7 @@ stet_pending *stet_observe_pending_of(stet_space *s, stet_known_action *a) {
     struct stet_observe *o = stet_observe_of(s);
     if (a->pending_tx == o->tx)
         return &o->pending.at[a->pending];
-    /* It may have been met by number alone, earlier in the transaction. */
+    /* Earlier in the transaction the action may have been known by number alone. */
     stet_slot *slot = stet_map_len(&o->pending_of) ? stet_map_get(&o->pending_of, &a->action, sizeof a->action) : NULL;
     a->pending = slot ? slot->n - 1 : o->pending.len;
     a->pending_tx = o->tx;
@@ -44,9 +44,9 @@ void stet_observe_mark(stet_space *s, int64_t action, int64_t branch, stet_actio
     struct stet_observe *o = stet_observe_of(s);
     stet_pending *p = stet_observe_pending(s, action, branch);
     if (p->set && p->state == STET_STATE_UNKNOWN && state == STET_STATE_DIRTY)
-        return; /* unknown is the stricter one */
+        return; /* unknown is stricter */
     if (p->set && p->state == state && p->seq == seq)
-        return; /* one cause of a commit is enough */
+        return; /* one cause per commit is enough */
     p->set = true;
     p->state = state;
     p->reason = reason;
@@ -89,7 +89,7 @@ static int by_action(const void *a, const void *b) {
     return x->action < y->action ? -1 : x->action > y->action;
 }
 
-/* Keeps what is about to be replaced, and takes away what is too old by then. */
+/* Keeps the observation that is about to be replaced, and removes those that are too old by then. */
 static void keep_past(stet_space *s, int64_t action) {
     int keep = stet_observe_of(s)->keep;
     if (keep < 2)
@@ -118,7 +118,8 @@ void stet_observe_write(stet_space *s, const stet_pending *p) {
     if (!p->store)
         return;
     keep_past(s, p->action);
-    /* Who it is comes from the cache, which found the row by its name: if the row says otherwise, the sum shows it. */
+    /* The identity comes from the cache, which found the row by name: if the row says otherwise, the checksum shows
+     * it. */
     const stet_known_action *a = p->known;
     stet_stmt *q = a ? stet_db_stmt(s->db, "UPDATE action SET generation = ?1, observation = ?2, sum ="
                                            " row_sum(action, ?4, ?5, ?1, name, ?2) WHERE action = ?3")
@@ -163,11 +164,11 @@ void stet_observe_save_stood(stet_space *s) {
         stet_observe_begin(s, &begun, NULL) != STET_OK)
         return;
     if (stet_observe_end(s, begun, NULL) != STET_OK)
-        o->stood = 0; /* a count, no more */
+        o->stood = 0; /* only a count */
 }
 
-/* The stamp of marks that are set now. What was found not to be needed may be, if some action reads more than before or
- * nothing can be said of what it reads. */
+/* The stamp of marks that are set now. All surveys end if some action reads more than before, or if its reads are
+ * unknown. */
 static int64_t stamp_now(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     bool doubt = o->reads_more;
@@ -181,7 +182,7 @@ static int64_t stamp_now(stet_space *s) {
 typedef struct pending_walk {
     const stet_pending *at, *end;
     int64_t stamp;
-    int64_t digest; /* of the marks that came, and of those that went */
+    int64_t digest; /* of the marks that were added and of those that were removed */
 } pending_walk;
 
 static bool next_born(void *ctx, stet_row *out) {
@@ -226,12 +227,12 @@ static bool next_mark(void *ctx, stet_row *out) {
     stet_row_null(out, 8);
     stet_row_blob(out, 9, p->path.bytes, p->path.len);
     stet_row_int(out, 10, p->kind);
-    stet_row_int(out, 11, p->stamp < 0 ? w->stamp : p->stamp); /* one that is there keeps its own */
+    stet_row_int(out, 11, p->stamp < 0 ? w->stamp : p->stamp); /* a mark that exists keeps its stamp */
     w->digest = stet_digest_add(w->digest, 1, stet_fields_sum(out->at, 12));
     return true;
 }
 
-/* Rows of actions, and observations: what is new in one statement. */
+/* Writes rows of actions, and observations; new ones in one statement. */
 static void write_actions(stet_space *s) {
     struct stet_observe *o = stet_observe_of(s);
     size_t unborn = 0;
@@ -267,7 +268,7 @@ static void write_marks(stet_space *s, int64_t stamp) {
         bool there = may_be && stet_observe_old_mark(s, p->action, 0, &old);
         p->kept = there && !p->clear && p->set && old.state > (int64_t)p->state;
         p->stamp = there && !p->clear ? old.stamp : -1;
-        if (there && !p->kept) /* it goes, or is replaced */
+        if (there && !p->kept) /* it is removed or replaced */
             w.digest = stet_digest_add(w.digest, -1, old.sum);
         if (there && p->clear) {
             stet_stmt *q = stet_db_stmt(s->db, "DELETE FROM mark WHERE action = ? AND space = 0");
@@ -281,7 +282,7 @@ static void write_marks(stet_space *s, int64_t stamp) {
             continue;
         set++;
         if (a && (!a->marked || p->clear || p->state == STET_STATE_UNKNOWN || a->reason < STET_REASON_NEVER))
-            a->reason = p->reason; /* what was unknown stays so, for its reason */
+            a->reason = p->reason; /* an unknown action stays unknown, for the same reason */
         if (a)
             a->marked = true;
     }
@@ -341,7 +342,7 @@ void stet_observe_remove(stet_space *s, int64_t action, bool row_too) {
     a->observed = a->marked = false;
     stet_observe_of(s)->removed = true;
     if (row_too)
-        stet_observe_of(s)->fresh = false; /* the number may be given again: the cache starts over */
+        stet_observe_of(s)->fresh = false; /* the number may be given again: empty the cache */
 }
 
 stet_status stet_observe_begin(stet_space *s, bool *begun, stet_error *err) {

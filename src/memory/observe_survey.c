@@ -12,7 +12,7 @@
 
 #include "memory/observe_internal.h"
 
-#define SURVEYS 32 /* demands that are remembered, of all branches */
+#define SURVEYS 32 /* the number of demands that are remembered, for all branches together */
 
 static bool any_survey(stet_space *s) {
     return stet_observe_int(s, "SELECT count(*) FROM (SELECT 1 FROM survey LIMIT 1)", 0) != 0;
@@ -22,7 +22,7 @@ int64_t stet_observe_stamp(stet_space *s) {
     if (!any_survey(s))
         return 0;
     int64_t stamp = stet_observe_progress(s, "mark_stamp", -1) + 1;
-    if (stamp == 0) { /* a number that is too low would hide the mark behind a survey */
+    if (stamp == 0) { /* a stamp that is too low would hide the mark behind a survey */
         stet_observe_drop_surveys(s);
         return 0;
     }

@@ -201,23 +201,23 @@ void stet_patches_release(stet_patches *p) {
     stet_vec_release(p);
 }
 
-/* A container on the way down, taken out of its parent, and the key in it that is followed. */
+/* A container on the way down, taken out of its parent, and the key that is followed in it. */
 typedef struct level {
     stet_value container;
     const char *key;
     size_t key_len, index;
-    bool new; /* the key was not there */
+    bool new; /* the key was absent */
     bool is_array;
 } level;
 
 #define FEW_LEVELS 8
 #define FEW_BYTES  256
 
-/* Ordinary paths need no memory but this. */
+/* Ordinary paths need no other memory. */
 typedef struct editor {
     level *levels;
     size_t len, cap;
-    char *keys; /* decoded keys, one after the other; as long as the path at least, so they never move */
+    char *keys; /* decoded keys, one after the other; has at least the size of the path, so that it never moves */
     size_t keys_cap;
     stet_error *err;
     level few_levels[FEW_LEVELS];
@@ -274,8 +274,8 @@ static stet_status blame(stet_status st, stet_error *err, stet_pathref path, con
     return st;
 }
 
-/* Finds the key of `l` in its container; `*child` is borrowed. STET_NOT_FOUND: not there, but it could be. */
-static stet_status look(level *l, stet_pathref upto, bool dash, stet_value *child, stet_error *err) {
+/* Finds the key of `l` in its container; `*child` is borrowed. STET_NOT_FOUND: it is absent, but could be added. */
+static stet_status find_key(level *l, stet_pathref upto, bool dash, stet_value *child, stet_error *err) {
     stet_type t = stet_value_type(l->container);
     l->is_array = t == STET_TYPE_ARRAY;
     if (t == STET_TYPE_OBJECT)
@@ -297,7 +297,7 @@ static stet_status look(level *l, stet_pathref upto, bool dash, stet_value *chil
     return STET_OK;
 }
 
-/* Puts `child` (consumed) where the level points. */
+/* Puts `child` (consumed) at the place that the level points to. */
 static void put_back(level *l, stet_value child) {
     if (!l->is_array)
         stet_value_put_n(&l->container, l->key, l->key_len, child);
@@ -307,7 +307,7 @@ static void put_back(level *l, stet_value child) {
         stet_value_put_at(&l->container, l->index, child);
 }
 
-/* Up again: `*doc` gets the whole. */
+/* Puts all levels back, so that `*doc` is the whole document again. */
 static void ascend(editor *e, stet_value *doc) {
     while (e->len > 1) {
         level *l = &e->levels[--e->len];
@@ -317,8 +317,8 @@ static void ascend(editor *e, stet_value *doc) {
     e->len = 0;
 }
 
-/* Down to the container of the last key of `path`, which is not the root. Takes `*doc`. On failure everything is put
- * back as it was. The last level has its key set and not looked up. */
+/* Goes down to the container of the last key of `path`, which is not the root. Takes `*doc`. On failure everything is
+ * put back as it was. The last level has its key set but not looked up. */
 static stet_status descend(editor *e, stet_value *doc, stet_pathref path, bool create) {
     stet_status st = STET_OK;
     size_t cursor = 0, used = 0;
@@ -342,7 +342,7 @@ static stet_status descend(editor *e, stet_value *doc, stet_pathref path, bool c
             break;
         stet_pathref upto = {path.bytes, cursor};
         stet_value child;
-        st = look(l, upto, false, &child, e->err);
+        st = find_key(l, upto, false, &child, e->err);
         if (st == STET_NOT_FOUND && create && !l->is_array) {
             l->new = true;
             edit_push(e, stet_value_object());
@@ -359,17 +359,17 @@ static stet_status descend(editor *e, stet_value *doc, stet_pathref path, bool c
             break;
         }
         child = stet_value_retain(child);
-        put_back(l, stet_value_null()); /* taken out: now nobody but us may hold it */
+        put_back(l, stet_value_null()); /* taken out, so that nobody else may hold it */
         edit_push(e, child);
     }
     stet_buf_release(&scratch);
-    if (st != STET_OK) { /* only levels that were there are on the stack: a new one is never followed by a failure */
+    if (st != STET_OK) { /* only levels that existed are on the stack: no failure can follow a new one */
         ascend(e, doc);
     }
     return st;
 }
 
-/* New content of an array target. Consumes `*target` and gives the new one. */
+/* Computes the new content of a target that is an array. Consumes `*target` and sets the new one. */
 static stet_status edit_array(const stet_patch *p, stet_value *target, stet_error *err) {
     if (stet_value_type(*target) != STET_TYPE_ARRAY)
         return blame(STET_INVALID, err, p->path, "an array was expected");
@@ -430,11 +430,11 @@ static stet_status edit_number(const stet_patch *p, stet_value *target, stet_err
     return stet_value_double(sum, target, err);
 }
 
-/* The operation at its last key. */
+/* Applies the operation at its last key. */
 static stet_status apply_here(const stet_patch *p, level *l, stet_value moved, stet_error *err) {
     stet_value child = stet_value_null();
     bool inserts = p->kind == STET_PATCH_ADD || p->kind == STET_PATCH_MOVE;
-    stet_status st = look(l, p->path, inserts || p->kind == STET_PATCH_REPLACE, &child, err);
+    stet_status st = find_key(l, p->path, inserts || p->kind == STET_PATCH_REPLACE, &child, err);
     if (st != STET_OK && st != STET_NOT_FOUND)
         return st;
     bool there = st == STET_OK;
@@ -476,7 +476,7 @@ static stet_status apply_here(const stet_patch *p, level *l, stet_value moved, s
         put_back(l, stet_value_null());
     st = number ? edit_number(p, &target, err) : edit_array(p, &target, err);
     if (there || st == STET_OK)
-        put_back(l, target); /* on failure it is what it was */
+        put_back(l, target); /* unchanged after a failure */
     else
         stet_value_release(target);
     return st;
@@ -561,8 +561,8 @@ static stet_status apply_one(editor *e, const stet_patch *p, stet_value *doc) {
 
 stet_status stet_patches_apply(const stet_patch *at, size_t len, stet_value *doc, stet_error *err) {
     if (len == 1 && at[0].kind != STET_PATCH_MOVE) {
-        /* One operation that fails changes nothing by itself, so nothing has to be kept aside, and what nobody shares
-         * is changed in place. */
+        /* A single operation that fails changes nothing, so that no copy has to be kept, and an unshared document is
+         * changed in place. */
         editor one;
         edit_begin(&one, err);
         stet_status st = apply_one(&one, &at[0], doc);
@@ -572,7 +572,7 @@ stet_status stet_patches_apply(const stet_patch *at, size_t len, stet_value *doc
     stet_error mine = STET_ERROR_INIT;
     editor e;
     edit_begin(&e, &mine);
-    stet_value work = stet_value_retain(*doc); /* shared with *doc: the first change of anything copies it */
+    stet_value work = stet_value_retain(*doc); /* shared with *doc, so that the first change copies it */
     stet_status st = STET_OK;
     for (size_t i = 0; i < len && st == STET_OK; i++) {
         st = apply_one(&e, &at[i], &work);
@@ -610,7 +610,7 @@ static bool get_path(const char **p, const char *end, stet_pathref *out) {
     return get_bytes(p, end, &out->bytes, &out->len) && out->len <= STET_PATH_MAX_BYTES && stet_path_valid(*out);
 }
 
-/* The text is printed in place, and then moved by the length that goes before it. */
+/* Prints the text in place, then moves it behind its length. */
 static void put_text(stet_buf *out, stet_value v) {
     size_t at = out->len;
     stet_json_write(out, v, STET_JSON_CANONICAL);

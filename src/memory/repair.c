@@ -50,9 +50,10 @@ static void put_snapshot(stet_space *s, int64_t key, int64_t seq, const char *te
 }
 
 static void mend_name(stet_report *r, int64_t doc) {
-    /* The branches on which it is, as far as the log tells; if that makes the checksum right, the name is good. */
+    /* The branches on which the document is, according to the log; if they make the checksum right, the name is
+     * good. */
     int64_t written = 0;
-    bool number = doc > 0 && doc == STET_DOC_OF(doc); /* else it is none that a document can have */
+    bool number = doc > 0 && doc == STET_DOC_OF(doc); /* otherwise no document can have this number */
     for (int64_t b = 0; b < STET_WRITTEN_BRANCHES && number; b++) {
         int64_t key = stet_space_key(b, doc);
         if (stet_map_get(&r->newest, &key, sizeof key) || stet_map_get(&r->heads, &key, sizeof key))
@@ -73,7 +74,7 @@ static void mend_name(stet_report *r, int64_t doc) {
         stet_run(q);
         return;
     }
-    if (!written) { /* its number may be the damaged part: the next one is not to be given after it */
+    if (!written) { /* its number may be the damaged part: later numbers must not be counted from it */
         q = stet_db_stmt(r->s->db,
                          "DELETE FROM document WHERE doc = ?1 AND (doc <= 0 OR doc > (SELECT"
                          " coalesce(max(d.doc), 0) FROM document d WHERE d.sum = row_sum(d.doc, d.id, d.scope,"
@@ -103,14 +104,14 @@ static void mend_names(stet_report *r) {
         stet_names_divide_all(r->s->db);
         return;
     }
-    /* R5. Which of the records say something of a document that has another name now, or none, is not looked for. */
+    /* R5. It is not determined which records refer to a document that now has another name, or none: all do. */
     if (r->nameless.len == 0)
         stet_report_lost(r, "the name of a document that was read and never written");
     stet_space_names_renew(r->s);
     stet_observe_prove_nothing(r->s);
 }
 
-/* A revision of a document on the way to a lost one. */
+/* A revision of a document that lost one. */
 typedef struct known_revision {
     int64_t seq, branch, doc;
 } known_revision;
@@ -138,7 +139,7 @@ static void known_of(stet_report *r, known_revisions *out) {
     stet_map_release(&docs);
 }
 
-/* Does branch `b` see what was committed on `of` at `seq`? */
+/* Does branch `b` see what was committed on branch `of` at `seq`? */
 static bool sees(stet_space *s, int64_t b, int64_t of, int64_t seq) {
     while (b != of) {
         s->probing = true;
@@ -151,7 +152,7 @@ static bool sees(stet_space *s, int64_t b, int64_t of, int64_t seq) {
     return true;
 }
 
-/* The newest revision before a lost one: of those known, and of the lost ones themselves. */
+/* The newest revision before a lost one, among the known and the lost ones. */
 static int64_t before(stet_report *r, const known_revisions *known, const stet_lost_revision *l) {
     int64_t found = 0;
     for (size_t i = 0; i < known->len && known->at[i].seq < l->seq; i++)
@@ -179,7 +180,7 @@ static void put_commit(stet_space *s, int64_t seq, int64_t branch, int64_t time_
 
 static const stet_change everything = {{"", 0}, STET_KEYSET};
 
-/* In place of a commit of which nothing is left: `at` are the documents that it changed. */
+/* Replaces a commit of which nothing is left; `at` are the documents that it changed. */
 static void put_lost(stet_report *r, int64_t seq, const known_revisions *known, const stet_lost_revision *at,
                      size_t len) {
     stet_slot *time = stet_map_get(&r->times, &seq, sizeof seq);
@@ -195,7 +196,7 @@ static void put_lost(stet_report *r, int64_t seq, const known_revisions *known, 
     stet_buf_release(&changes);
 }
 
-/* A commit that is sound but for what it says of some documents: those are lost in it, the others stay. */
+/* Replaces a commit that is sound except for some documents: those are lost in it, the others stay. */
 static void put_parts(stet_report *r, int64_t seq) {
     stet_stmt *q = stet_db_stmt(r->s->db, "SELECT " STET_COMMIT_COLUMNS ", body FROM commits WHERE +seq = ?");
     stet_bind_int(q, 1, seq);
@@ -239,9 +240,9 @@ static void put_parts(stet_report *r, int64_t seq) {
     stet_buf_release(&kept);
 }
 
-/* R1: what heads say of documents that lost revisions, before the log is written again. A text that the log can't
- * vouch for any more becomes a snapshot, whichever revision of the document is the lost one: all that follow it may be
- * patches of it. Of a document that its head calls deleted nothing is lost. */
+/* R1: saves the heads of documents that lost revisions, before the log is rewritten. A text that the log can no longer
+ * prove becomes a snapshot, whichever revision is lost: all that follow may be patches of it. If the head says that the
+ * document is deleted, nothing is lost. */
 static void save_heads(stet_report *r) {
     stet_map docs = {0};
     stet_numbers keys = {0};
@@ -355,7 +356,8 @@ static void put_head(stet_space *s, int64_t key, int64_t seq, bool live, const c
         put_snapshot(s, key, seq, live ? text : NULL, len);
 }
 
-/* Heads that are missing, damaged or wrong, from the log as it is now. What can't be read goes into `gone`. */
+/* Rebuilds heads that are missing, damaged or wrong from the log as it is now. Documents that can't be read are added
+ * to `gone`. */
 static void mend_heads(stet_report *r, stet_report *now, stet_numbers *gone) {
     stet_space *s = r->s;
     stet_db_exec(s->db, "DELETE FROM head WHERE sum IS NOT row_sum(key, seq, live, links, chain, bytes, value)");
@@ -394,7 +396,7 @@ static void mend_heads(stet_report *r, stet_report *now, stet_numbers *gone) {
     }
 }
 
-/* The revisions of a document on its way down from the newest, newest first. */
+/* The revisions of a document from the newest down, newest first. */
 static void revisions_of(stet_report *r, int64_t doc, int64_t from, stet_numbers *out) {
     for (int64_t seq = from; seq > 0;) {
         stet_stmt *q = stet_db_stmt(r->s->db, "SELECT " STET_COMMIT_COLUMNS " FROM commits WHERE seq = ?");
@@ -414,7 +416,7 @@ static void revisions_of(stet_report *r, int64_t doc, int64_t from, stet_numbers
     }
 }
 
-/* "at 3, 7 to 9": of those revisions that can't be read. `*good`: the newest that can, 0 for none. */
+/* Prints "at 3, 7 to 9" for those revisions that can't be read. `*good`: the newest that can be, 0 for none. */
 static bool unreadable(stet_report *r, int64_t doc, const stet_numbers *seqs, stet_buf *out, int64_t *good) {
     int64_t first = 0, last = 0;
     size_t ranges = 0;
@@ -440,7 +442,7 @@ static bool unreadable(stet_report *r, int64_t doc, const stet_numbers *seqs, st
     return ranges > 0;
 }
 
-/* R3: documents of one branch in one commit. */
+/* R3: writes documents of one branch again, in one commit. */
 static void put_back(stet_report *r, const int64_t *keys, size_t count, stet_report *now) {
     stet_space *s = r->s;
     int64_t seq = ++r->last, last = 0, branch = keys[0] >> 40;
@@ -484,8 +486,8 @@ static int by_number(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Documents that have lost revisions and still have their newest one. */
-static void tell_lost(stet_report *r, stet_report *now, const stet_numbers *gone) {
+/* Reports documents that have lost revisions but still have their newest one. */
+static void report_lost(stet_report *r, stet_report *now, const stet_numbers *gone) {
     if (r->revisions.len)
         qsort(r->revisions.at, r->revisions.len, sizeof *r->revisions.at, by_place);
     for (size_t i = 0; i < r->revisions.len; i++) {
@@ -494,10 +496,10 @@ static void tell_lost(stet_report *r, stet_report *now, const stet_numbers *gone
             continue;
         int64_t key = stet_space_key(l->branch, l->doc), good;
         stet_slot *newest = stet_map_get(&now->newest, &key, sizeof key);
-        bool told = !newest;
-        for (size_t k = 0; k < gone->len && !told; k++)
-            told = gone->at[k] == key;
-        if (told)
+        bool reported = !newest;
+        for (size_t k = 0; k < gone->len && !reported; k++)
+            reported = gone->at[k] == key;
+        if (reported)
             continue;
         stet_numbers seqs = {0};
         stet_buf lost = STET_BUF(0);
@@ -510,12 +512,13 @@ static void tell_lost(stet_report *r, stet_report *now, const stet_numbers *gone
     }
 }
 
-/* The default branch is the same everywhere. Of others there is no second copy: check has said that they are lost. */
+/* The default branch is the same in every space. Other branches have no second copy: check has reported them as
+ * lost. */
 static void mend_others(stet_report *r) {
     stet_db *db = r->s->db;
     stet_db_exec(db, "INSERT OR REPLACE INTO branch(branch, name, parent, fork, created_ms, deleted_ms, sum)"
                      " VALUES(0, '', NULL, 0, 0, NULL, row_sum(0, '', NULL, 0, 0, NULL))");
-    /* Content that no commit has: whoever sends it again is refused, and nothing is done twice. */
+    /* Content that no commit has: a session that sends the commit again is refused, and nothing is done twice. */
     stet_db_exec(db, "UPDATE replay SET content = zeroblob(32), sum = row_sum(session, local, seq, changed,"
                      " zeroblob(32)) WHERE sum IS NOT row_sum(session, local, seq, changed, content)");
     stet_stmt *q = stet_db_stmt(db, "SELECT session FROM session WHERE sum IS NOT row_sum(session, name)");
@@ -526,7 +529,7 @@ static void mend_others(stet_report *r) {
                      " WHERE sum IS NOT row_sum(session, name)");
 }
 
-/* A document that was written and of which neither a commit nor a head tells. */
+/* Forgets a document that was written but that neither a commit nor a head knows. */
 static void forget_vanished(stet_report *r, stet_report *now) {
     stet_numbers docs = {0};
     stet_stmt *q = stet_db_stmt(r->s->db, "SELECT doc, written FROM document WHERE written");
@@ -568,7 +571,7 @@ void stet_report_repair(stet_report *r) {
     r->last = now.last;
     mend_heads(r, &now, &gone);
     forget_vanished(r, &now);
-    tell_lost(r, &now, &gone);
+    report_lost(r, &now, &gone);
     if (gone.len)
         qsort(gone.at, gone.len, sizeof *gone.at, by_number);
     for (size_t i = 0, end; i < gone.len; i = end) {

@@ -32,8 +32,8 @@ static void add_places(stet_buf *b, const stet_address *at, size_t len) {
     }
 }
 
-/* Who ran, what it says of itself, and what it read. Not at which sequences, nor the note, which is for people: a
- * second attempt of the same run has others. */
+/* Adds the identity of the action, what it says about itself, and what it read. Not the sequences, nor the note, which
+ * is for people: they differ in a second attempt of the same run. */
 static void add_observation(stet_buf *b, const stet_tx *tx) {
     const stet_observation *o = tx->observation;
     stet_buf_char(b, 'o');

@@ -4,7 +4,7 @@
 #include "memory/record.h"
 #include "os/sys.h"
 
-#define CATCH_UP_MAX 10000 /* commits by others looked at one by one; beyond: the cache is dropped */
+#define CATCH_UP_MAX 10000 /* commits by others that are read one by one; if there are more, the cache is dropped */
 
 int64_t stet_space_key(int64_t branch, int64_t doc) {
     return (branch << 40) + doc;
@@ -30,7 +30,7 @@ stet_status stet_space_leave(stet_space *s, bool begun, stet_status st, stet_err
     return st != STET_OK ? st : stuck;
 }
 
-/* The map alone: what waits to be written stays. */
+/* Empties the map only; waiting names stay. */
 static void empty_names(stet_space *s) {
     stet_map_clear(&s->names);
     s->names_through = 0;
@@ -75,7 +75,7 @@ static void see_commits(stet_space *s) {
         stet_record_begin(&r, changes, len);
         while (sound && stet_record_next(&r, &rev))
             stet_cache_old(s, stet_space_key(branch, rev.doc));
-        if (!sound || r.damaged) { /* whatever it said: trust nothing held */
+        if (!sound || r.damaged) { /* damaged: trust nothing that is in memory */
             stet_reset(q);
             stet_cache_clear(s);
             return;
@@ -91,18 +91,18 @@ void stet_space_catch_up(stet_space *s) {
     bool any = stet_step(q), sound = !any || stet_column_sound(q, STET_COMMIT_SEQ, STET_COMMIT_SUM);
     int64_t seq = stet_column_int(q, STET_COMMIT_SEQ);
     stet_reset(q);
-    if (!sound && !s->care) /* a number that nobody vouches for would be counted on from */
+    if (!sound && !s->care) /* counting must not continue from a number that is not verified */
         stet_space_damaged(s, 0, "commit %lld, the newest, is damaged", (long long)seq);
     if (stet_db_failed(s->db))
         return;
     stet_space_forget_branches(s);
     int64_t gone = stet_observe_meta(s, "names_gone", 0);
-    if (gone != s->names_gone) { /* a name may come back under another number */
+    if (gone != s->names_gone) { /* a name may come back with another number */
         s->names_gone = gone;
         stet_space_forget_names(s);
     }
     if (seq < s->known || seq - s->known > CATCH_UP_MAX) {
-        stet_cache_clear(s); /* much happened, or the file was put back to an older state */
+        stet_cache_clear(s); /* there were many commits, or an older copy of the file was restored */
         stet_space_forget_names(s);
     } else if (seq > s->known && s->data_version != -1) { /* a handle that was just opened holds nothing yet */
         see_commits(s);
@@ -182,7 +182,7 @@ void stet_space_close(stet_space *s) {
         return;
     stet_error err = STET_ERROR_INIT;
     if (s->db && stet_observe_sync(s, &err) != STET_OK)
-        stet_error_clear(&err); /* what was batched is lost: its actions run again */
+        stet_error_clear(&err); /* batched observations are lost: their actions run again */
     stet_batch_drop(s);
     if (s->db)
         stet_observe_save_stood(s);
@@ -208,11 +208,11 @@ void stet_space_close(stet_space *s) {
 }
 
 const char *stet_space_name(const stet_space *s) {
-    return s->name;
+    return s ? s->name : NULL;
 }
 
 const char *stet_space_uuid(const stet_space *s) {
-    return s->uuid;
+    return s ? s->uuid : NULL;
 }
 
 bool stet_space_replaced(const stet_space *s) {
@@ -242,6 +242,8 @@ int64_t stet_space_known(const stet_space *s) {
 }
 
 stet_status stet_space_seq(stet_space *s, int64_t *seq, stet_error *err) {
+    if (!s || !seq)
+        return stet_fail_null(err);
     stet_status st = stet_space_refresh(s, err);
     if (st == STET_OK)
         *seq = s->known;
@@ -249,6 +251,8 @@ stet_status stet_space_seq(stet_space *s, int64_t *seq, stet_error *err) {
 }
 
 void stet_space_set_cache(stet_space *s, size_t bytes) {
+    if (!s)
+        return;
     s->cache_max = bytes;
     stet_cache_shrink(s);
 }
@@ -266,7 +270,7 @@ static size_t name_key(const stet_docname *name, char out[NAME_KEY]) {
 
 static void remember_name(stet_space *s, const char *key, size_t len, uint64_t doc) {
     if (stet_map_len(&s->names) >= STET_NAMES_MAX) {
-        if (s->names_new.len) { /* the map alone knew of them */
+        if (s->names_new.len) { /* no row has them yet */
             stet_space_write_names(s);
             s->names_wait = true;
         }
@@ -277,9 +281,9 @@ static void remember_name(stet_space *s, const char *key, size_t len, uint64_t d
 
 #define ABSENT ((uint64_t)1 << 63)
 
-/* Takes the names above names_through into the map: from then on, and until others commit, what is not in it is not
- * there, and a new name costs no look at the file. */
-static void take_names(stet_space *s) {
+/* Loads the names above names_through into the map. From then on, until others commit, a name that is not in the map
+ * does not exist, and a new name needs no query. */
+static void load_names(stet_space *s) {
     uint64_t epoch = s->names_epoch;
     if (s->names_through == 0)
         s->names_sum = 0;
@@ -306,20 +310,20 @@ static void take_names(stet_space *s) {
         s->names_through = doc;
         s->names_sum = stet_digest_add(s->names_sum, 1, stet_name_sum(doc, id, id_len, scope, scope_len));
     }
-    /* If one is missing, or others committed just now, names are looked up one by one. */
+    /* If a name is missing, or others have just committed, names are looked up one by one. */
     if (!stet_db_failed(s->db) && s->names_sum == stet_observe_meta(s, STET_DIGEST_NAMES, -1))
         s->names_whole = epoch;
     else
         s->names_through = 0;
 }
 
-/* Is it certain that a name which is not in the map was not there when the handle last looked? Taking all names costs
- * as much as some looks for one, so it is done when that many were in vain. */
+/* Is it certain that a name which is not in the map did not exist when the handle last looked? Loading all names costs
+ * as much as a number of queries, so it is done after that many were in vain. */
 static bool names_are_whole(stet_space *s) {
     enum { FIRST_TRY = 16, LOOKS = 8 };
     if (s->names_through) {
         if (s->names_whole != s->names_epoch)
-            take_names(s);
+            load_names(s);
         return s->names_through && s->names_whole == s->names_epoch;
     }
     s->names_try = s->names_try ? s->names_try : FIRST_TRY;
@@ -331,7 +335,7 @@ static bool names_are_whole(stet_space *s) {
     stet_reset(q);
     if (most <= 0 || most > STET_NAMES_MAX / 2 || most > (int64_t)s->names_missed * LOOKS)
         return false;
-    take_names(s);
+    load_names(s);
     return s->names_through && s->names_whole == s->names_epoch;
 }
 
@@ -346,7 +350,7 @@ static int64_t find_doc(stet_space *s, const stet_docname *name, bool as_known) 
             return 0;
         int64_t through = s->names_through;
         if (names_are_whole(s)) {
-            slot = through == s->names_through ? slot : stet_map_get(&s->names, key, len); /* taken just now? */
+            slot = through == s->names_through ? slot : stet_map_get(&s->names, key, len); /* loaded just now? */
             return slot && !(slot->n & ABSENT) ? (int64_t)slot->n : 0;
         }
     }
@@ -397,7 +401,7 @@ stet_status stet_space_ids(stet_space *s, const char *prefix, stet_arena *arena,
     stet_status st = stet_space_enter(s, &begun, err);
     if (st != STET_OK)
         return st;
-    char *end = stet_asprintf("%s\xFF", prefix); /* no id has that byte */
+    char *end = stet_asprintf("%s\xFF", prefix); /* no id contains this byte */
     stet_stmt *q = stet_db_stmt(s->db, "SELECT id FROM document WHERE id >= ? AND id < ? AND scope = '' ORDER BY id");
     stet_bind_text(q, 1, prefix, strlen(prefix));
     stet_bind_text(q, 2, end, strlen(end));
@@ -414,7 +418,7 @@ stet_status stet_space_ids(stet_space *s, const char *prefix, stet_arena *arena,
     return stet_space_leave(s, begun, st, err);
 }
 
-/* A row of its own, at once. 0: a failure sticks. */
+/* Inserts the row of a name at once. 0: a failure sticks. */
 static int64_t insert_name(stet_space *s, const char *id, size_t id_len, const char *scope, size_t scope_len) {
     stet_stmt *q = stet_db_stmt(s->db, "INSERT OR IGNORE INTO document(doc, id, scope, written, sum) SELECT n, ?1, ?2,"
                                        " 0, row_sum(n, ?1, ?2, 0) FROM (SELECT 1 + coalesce(max(doc), 0) AS n FROM"
@@ -424,7 +428,7 @@ static int64_t insert_name(stet_space *s, const char *id, size_t id_len, const c
     stet_run(q);
     if (stet_db_failed(s->db))
         return 0;
-    if (stet_db_changes(s->db) == 0) /* somebody gave it one since this handle looked */
+    if (stet_db_changes(s->db) == 0) /* another process gave it a number since this handle looked */
         return stet_space_find_doc(s, &(stet_docname){id, scope});
     s->names_given++;
     int64_t doc = stet_db_last_id(s->db);
@@ -432,7 +436,7 @@ static int64_t insert_name(stet_space *s, const char *id, size_t id_len, const c
     return stet_db_failed(s->db) ? 0 : doc;
 }
 
-/* A number now, and the row with those of the others. */
+/* Gives a name a number now; its row is written with the others. */
 static int64_t hold_name(stet_space *s, const char *id, size_t id_len, const char *scope, size_t scope_len) {
     assert(s->names_wait);
     if (s->names_next == 0) {
@@ -466,7 +470,7 @@ int64_t stet_space_intern(stet_space *s, const stet_docname *name) {
     bool added;
     int64_t doc;
     if (s->names_wait && s->names_through && s->names_whole == s->names_epoch &&
-        stet_map_len(&s->names) < STET_NAMES_MAX) { /* what is not in the map is new: one look is enough */
+        stet_map_len(&s->names) < STET_NAMES_MAX) { /* a name that is not in the map is new: one look-up is enough */
         slot = stet_map_have(&s->names, key, len, (stet_slot){.n = ABSENT}, &added);
         doc = slot->n & ABSENT ? 0 : (int64_t)slot->n;
     } else {
@@ -521,7 +525,7 @@ void stet_space_write_names(stet_space *s) {
     s->names_wait = false;
     if (s->names_new.len == 0)
         return;
-    /* In the order of the index: the rows of the table all go to its end anyway. */
+    /* In the order of the index; rows of the table are appended in any case. */
     qsort(s->names_new.at, s->names_new.len, sizeof *s->names_new.at, by_name);
     names_walk w = {&s->names_new, 0};
     stet_db_rows(s->db, "INSERT OR FAIL INTO document(doc, id, scope, written, sum) SELECT a, b, c, d, e FROM given",
@@ -564,8 +568,8 @@ bool stet_space_written(stet_space *s, int64_t doc, int64_t branch) {
 
 #define NAMED_MAX 16384
 
-/* Neighbouring actions name the same documents: those of their piece and of each other. No number is given twice, except
- * one that was not stored after all: then all of this is forgotten. */
+/* Neighbouring actions refer to the same documents: those of their piece and of each other. No number is given twice,
+ * except one that was not stored after all: then all of this is forgotten. */
 static void remember_named(stet_space *s, int64_t doc, const stet_docname *name) {
     size_t id = strlen(name->id) + 1, scope = strlen(name->scope) + 1;
     if (stet_map_len(&s->named) >= NAMED_MAX)
@@ -625,7 +629,7 @@ const stet_branch_entry *stet_space_branch_entry(stet_space *s, int64_t branch) 
                                  .parent = stet_column_is_null(q, 2) ? -1 : stet_column_int(q, 2),
                                  .fork = stet_column_int(q, 3),
                                  .deleted = !stet_column_is_null(q, 5)};
-        if (b->parent >= branch) { /* a parent is older than its child: else reading through might not end */
+        if (b->parent >= branch) { /* a parent is older than its child; otherwise reading through might not end */
             stet_db_fail(s->db, STET_CORRUPT, "%s: branch %lld has a younger parent", s->path, (long long)branch);
             free(b);
             b = NULL;
@@ -694,6 +698,8 @@ static stet_status insert_branch(stet_space *s, const char *name, int64_t parent
 }
 
 stet_status stet_branch_create(stet_space *s, const char *name, const char *parent, int64_t at, stet_error *err) {
+    if (!s)
+        return stet_fail_null(err);
     if (!name || !*name)
         return stet_fail(err, STET_INVALID,
                          "empty branch name: the empty one is the default branch, which always exists");
@@ -717,6 +723,8 @@ stet_status stet_branch_create(stet_space *s, const char *name, const char *pare
 }
 
 stet_status stet_branch_delete(stet_space *s, const char *name, stet_error *err) {
+    if (!s)
+        return stet_fail_null(err);
     if (!name || !*name)
         return stet_fail(err, STET_INVALID, "the default branch can't be deleted");
     stet_status st = stet_db_begin_write(s->db, err);

@@ -23,6 +23,8 @@ static stet_status kept_observations(const stet_project *p, int *out, stet_error
 }
 
 stet_status stet_space_open(stet_project *p, const char *name, unsigned flags, stet_space **out, stet_error *err) {
+    if (!p || !name || !out)
+        return stet_fail_null(err);
     stet_status st = stet_space_name_check(name, err);
     if (st != STET_OK)
         return st;

@@ -106,6 +106,8 @@ void stet_tx_free(stet_tx *tx) {
 }
 
 stet_status stet_tx_begin(stet_space *s, const char *branch, stet_tx **out, stet_error *err) {
+    if (!s || !out)
+        return stet_fail_null(err);
     int64_t number;
     stet_status st = stet_space_branch(s, branch, &number, err);
     if (st == STET_OK)
@@ -127,7 +129,7 @@ void stet_tx_abort(stet_tx *tx) {
         return;
     stet_group *g = stet_group_forget(tx);
     stet_tx_free(tx);
-    stet_group_leave(g); /* last: the transaction lay in its memory */
+    stet_group_leave(g); /* last, because the transaction is in its memory */
 }
 
 stet_space *stet_tx_space(const stet_tx *tx) {
@@ -170,11 +172,11 @@ static stet_status load(stet_tx *tx, stet_tx_doc *d, int64_t snapshot, stet_erro
     if (d->doc)
         c = stet_cache_find(s, stet_space_key(d->branch, d->doc));
     stet_head h = {0};
-    if (d->doc == 0) { /* nobody ever wrote it */
+    if (d->doc == 0) { /* it was never written */
         stet_status st = stet_db_status(s->db, err);
         if (st != STET_OK)
             return st;
-    } else if (c && !c->old && c->head.seq <= snapshot) { /* the common case, without a look at the file */
+    } else if (c && !c->old && c->head.seq <= snapshot) { /* the common case, without a query */
         s->hits++;
         h.exists = c->head.exists;
         h.value = stet_value_retain(c->head.value);
@@ -196,7 +198,7 @@ static stet_status load(stet_tx *tx, stet_tx_doc *d, int64_t snapshot, stet_erro
     return STET_OK;
 }
 
-#define FEW_DOCS 8 /* up to here a walk over them is quicker than a map */
+#define FEW_DOCS 8 /* up to this number a linear search is faster than a map */
 #define DOC_KEY  (2 * STET_ID_MAX + 4)
 
 static size_t doc_key(size_t view, const stet_docname *name, char out[DOC_KEY]) {
@@ -254,7 +256,7 @@ static void add_doc(stet_tx *tx, stet_tx_doc *d) {
         index_doc(tx, tx->docs.len - 1);
 }
 
-/* The document in the transaction, loaded if it is new there. */
+/* Finds the document in the transaction, or loads it. */
 static stet_status touch(stet_tx *tx, stet_space *from, const stet_docname *name, size_t *position, stet_error *err) {
     size_t view = 0;
     stet_status st;
@@ -293,13 +295,13 @@ static void collapse_reads(stet_tx *tx, stet_tx_doc *d, stet_pathref path) {
 static void note_read(stet_tx *tx, size_t position, stet_pathref path, stet_read_kind kind) {
     stet_tx_doc *d = tx->docs.at[position];
     if (d->write == STET_TX_SET || d->write == STET_TX_DELETE)
-        return; /* what is there is this transaction's own, whatever was there before */
+        return; /* the transaction wrote it itself, so earlier contents do not matter */
     if (d->reads_collapsed) {
         if (!stet_path_is_prefix(d->reads.at[0].path, path))
             d->reads.at[0].path = stet_path_common(d->reads.at[0].path, path);
         return;
     }
-    for (size_t i = 0; i < d->reads.len && i < 4; i++) /* few reads: no need of the map */
+    for (size_t i = 0; i < d->reads.len && i < 4; i++) /* few reads: no map needed */
         if (d->reads.at[i].kind == kind && d->reads.at[i].path.len == path.len &&
             memcmp(d->reads.at[i].path.bytes, path.bytes, path.len) == 0)
             return;
@@ -407,7 +409,7 @@ void stet_tx_reads(const stet_tx *tx, stet_arena *arena, const stet_tx_read_reco
     *out = list;
 }
 
-/* A document of the space written to, about to be changed. */
+/* Prepares a document of the written space for a change. */
 static stet_status touch_to_write(stet_tx *tx, const stet_docname *name, stet_tx_doc **out, stet_error *err) {
     if (tx->space->read_only)
         return stet_fail(err, STET_DENIED, "space \"%s\" was opened read-only", tx->space->name);
@@ -457,7 +459,7 @@ stet_status stet_tx_drop(stet_tx *tx, const stet_docname *name, stet_error *err)
     return STET_OK;
 }
 
-/* Keeps the operations for the commit, with memory of the transaction. */
+/* Keeps the operations for the commit, in memory of the transaction. */
 static void keep_ops(stet_tx *tx, stet_tx_doc *d, const stet_patch *at, size_t len) {
     for (size_t i = 0; i < len; i++) {
         stet_patch op = at[i];
@@ -479,7 +481,7 @@ stet_status stet_tx_patch(stet_tx *tx, const stet_docname *name, const stet_patc
         return stet_fail(err, STET_LIMIT, "a commit holds at most %d patch operations", STET_COMMIT_MAX_OPS);
     bool made = !d->after_exists;
     stet_value work = made ? stet_value_object() : stet_value_retain(d->after);
-    stet_value_release(d->after); /* so that `work` may be changed in place, if it is this transaction's own */
+    stet_value_release(d->after); /* so that `work` may be changed in place, if only this transaction holds it */
     d->after = stet_value_null();
     st = stet_patches_apply(at, len, &work, err);
     if (st != STET_OK) {
@@ -493,7 +495,7 @@ stet_status stet_tx_patch(stet_tx *tx, const stet_docname *name, const stet_patc
     d->after = work;
     d->after_exists = true;
     if (d->write == STET_TX_DELETE) {
-        d->write = STET_TX_SET; /* on top of nothing, whatever was there */
+        d->write = STET_TX_SET; /* replaces the deleted document as a whole */
     } else if (d->write != STET_TX_SET) {
         d->write = STET_TX_PATCH;
         keep_ops(tx, d, at, len);
@@ -552,6 +554,8 @@ stet_status stet_tx_need_hash(stet_tx *tx, const stet_docname *name, stet_hash h
 }
 
 stet_status stet_tx_session(stet_tx *tx, const char *session, int64_t local, stet_error *err) {
+    if (!tx || !session)
+        return stet_fail_null(err);
     stet_docname as_id = {session, NULL};
     if (!session || !*session || strlen(session) > STET_SESSION_MAX)
         return stet_fail(err, STET_INVALID, "session name: expected 1 to %d bytes", STET_SESSION_MAX);

@@ -53,7 +53,7 @@ static int64_t head_seq(stet_space *s, int64_t branch, int64_t doc) {
     return stet_document_revision_at(s, branch, doc, s->known);
 }
 
-/* Commits by others since the document was read. */
+/* Checks commits that others made since the document was read. */
 static stet_status check_committed(stet_tx_doc *d, int64_t through, stet_arena *arena, stet_error *err) {
     if (d->seen >= through)
         return STET_OK;
@@ -74,7 +74,7 @@ static stet_status check_committed(stet_tx_doc *d, int64_t through, stet_arena *
     return STET_OK;
 }
 
-/* Members that the reader saw in the overlay, and that were not stored as it saw them. */
+/* Checks members that the reader saw in the overlay but that were not stored as it saw them. */
 static stet_status check_members(const stet_group *g, const stet_tx_doc *d, stet_error *err) {
     for (size_t i = 0; i < d->seen_members; i++) {
         const stet_group_member *m = &g->members.at[i];
@@ -98,7 +98,7 @@ static stet_status check_members(const stet_group *g, const stet_tx_doc *d, stet
     return STET_OK;
 }
 
-/* What says how to run the action is what it was when the action was run. */
+/* Checks that the documents which say how to run the action are the same as when it was run. */
 static stet_status check_ground(stet_group *g, const stet_observation *o, int64_t start, stet_arena *arena,
                                 stet_error *err) {
     if (g->ground && g->ground_start == start && g->ground_since == o->rests_since &&

@@ -52,7 +52,7 @@ static stet_value cells_value(piece_call *c, const stet_observed *at, size_t cou
     return list;
 }
 
-/* Why it is stale. */
+/* Says why an action is stale. */
 static stet_value root_value(piece_call *c, const stet_stale_root *root) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
@@ -99,7 +99,7 @@ stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_
         stet_value_put(&v, "cause", cause);
     } else if (root) {
         stet_value_put(&v, "cause", root_value(c, root));
-    } else if (state == STET_STATE_UNKNOWN) { /* its piece is wrong as a whole */
+    } else if (state == STET_STATE_UNKNOWN) { /* the piece as a whole is wrong */
         stet_value cause = stet_value_object();
         stet_value_put(&cause, "reason", stet_value_string("wrong"));
         stet_value_put(&v, "cause", cause);
@@ -132,7 +132,7 @@ stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_
     return v;
 }
 
-/* Earlier observations, newest first, if [scheduler] keep_observations keeps any. */
+/* Earlier observations, newest first, if [scheduler] keep_observations is set. */
 static stet_value past_value(piece_call *c, const stet_action_record *at, size_t count) {
     stet_value list = stet_value_array();
     for (size_t i = 0; i < count; i++) {
@@ -148,9 +148,9 @@ static stet_value past_value(piece_call *c, const stet_action_record *at, size_t
     return list;
 }
 
-/* Actions without a row have no number: in pages they come after all others. */
+/* Actions without a row have no number: they come on the last pages, after all others. */
 #define AFTER_RECORDED (INT64_C(1) << 62)
-#define PAGE           500 /* actions at a time */
+#define PAGE           500 /* actions per page */
 
 static void list_missing(piece_call *c, const stet_piece *p, const char *wanted, size_t limit, int64_t *next,
                          stet_value *rows) {
@@ -242,10 +242,7 @@ static void list_render(stet_render *r, stet_value result) {
         stet_buf_str(r->out, "no such actions\n");
         return;
     }
-    stet_table t = {.columns = 3};
-    stet_table_cell(&t, "ACTION");
-    stet_table_cell(&t, "STATE");
-    stet_table_cell(&t, "CAUSE");
+    stet_table t = stet_table_begin(3, (const char *const[]){"ACTION", "STATE", "CAUSE"});
     for (size_t i = 0; i < stet_value_count(rows); i++) {
         stet_value row = stet_value_at(rows, i), name = stet_value_get(row, "action"),
                    state = stet_value_get(row, "state");
@@ -285,7 +282,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     if (piece_good(&c)) {
         const stet_standing *s = piece_standing(&c);
         *result = piece_action_value(&c, s, &r, piece_state_in(wrong, s, &r), true);
-        if (stet_stream_is_handler(row)) { /* not an action: it is neither up to date nor out of date */
+        if (stet_stream_is_handler(row)) { /* a handler is not an action: it is neither up to date nor outdated */
             stet_value_put(result, "state", stet_value_string("handler"));
             stet_value_put(result, "kind", stet_value_string("event-handler"));
             stet_value_put(result, "stream", stet_value_retain(stet_value_get(row, "stream")));
@@ -328,8 +325,8 @@ static void show_render(stet_render *r, stet_value result) {
         return;
     }
     stet_text_value(r, state);
-    bool said = strcmp(stet_value_as_string(&state, NULL), "failed") == 0;
-    stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "failed")) && !said ? ", failed" : "");
+    bool shown = strcmp(stet_value_as_string(&state, NULL), "failed") == 0;
+    stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "failed")) && !shown ? ", failed" : "");
     stet_value cause = stet_value_get(result, "cause");
     if (stet_value_type(cause) == STET_TYPE_OBJECT) {
         stet_buf_str(r->out, ": ");

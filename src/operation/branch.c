@@ -5,50 +5,42 @@
 #include "operation/text.h"
 #include "os/clock.h"
 
-static stet_status branches_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    space_call c;
-    stet_value hold;
-    stet_arena arena = STET_ARENA_INIT;
+static stet_status list_branches(space_call *c, stet_value args, stet_value *result, stet_error *err) {
+    stet_value hold, list = stet_value_array();
     stet_branch_info *at = NULL;
     size_t count = 0, limit = (size_t)stet_value_int_at(args, "limit", 100);
-    bool none;
-    stet_status st = space_begin_list(ctx, args, &c, &none, err);
-    if (st != STET_OK)
-        return st;
-    if (!none)
-        st = stet_space_branches(c.space, stet_value_text_at(args, "after", &hold),
-                                 stet_value_as_bool(stet_value_get(args, "deleted")), limit + 1, &arena, &at, &count,
-                                 err);
-    if (st == STET_OK) {
-        stet_value list = stet_value_array();
-        for (size_t i = 0; i < count && i < limit; i++) {
-            stet_value row = stet_value_object();
-            stet_value_put(&row, "name", stet_value_string(at[i].name));
-            if (at[i].parent)
-                stet_value_put(&row, "parent", stet_value_string(at[i].parent));
-            stet_value_put(&row, "fork", stet_value_int(at[i].fork));
-            if (at[i].created_ms)
-                stet_value_put(&row, "created", stet_time_value(at[i].created_ms));
-            stet_value_put(&row, "deleted", stet_value_bool(at[i].deleted));
-            stet_value_push(&list, row);
-        }
-        *result = stet_value_object();
-        stet_value_put(result, "branches", list);
-        if (count > limit)
-            stet_value_put(result, "next", stet_value_string(at[limit - 1].name));
+    *result = stet_value_object();
+    if (c->space) {
+        stet_status st = stet_space_branches(c->space, stet_value_text_at(args, "after", &hold),
+                                             stet_value_as_bool(stet_value_get(args, "deleted")), limit + 1, &c->arena,
+                                             &at, &count, err);
+        if (st != STET_OK)
+            return st;
     }
-    stet_arena_release(&arena);
-    space_end(&c);
-    return st;
+    for (size_t i = 0; i < count && i < limit; i++) {
+        stet_value row = stet_value_object();
+        stet_value_put(&row, "name", stet_value_string(at[i].name));
+        if (at[i].parent)
+            stet_value_put(&row, "parent", stet_value_string(at[i].parent));
+        stet_value_put(&row, "fork", stet_value_int(at[i].fork));
+        if (at[i].created_ms)
+            stet_value_put(&row, "created", stet_time_value(at[i].created_ms));
+        stet_value_put(&row, "deleted", stet_value_bool(at[i].deleted));
+        stet_value_push(&list, row);
+    }
+    stet_value_put(result, "branches", list);
+    if (count > limit)
+        stet_value_put(result, "next", stet_value_string(at[limit - 1].name));
+    return STET_OK;
 }
 
-static void branches_render(stet_render *r, stet_value result) {
+static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return space_run(ctx, args, SPACE_LIST, list_branches, result, err);
+}
+
+static void list_render(stet_render *r, stet_value result) {
     stet_value list = stet_value_get(result, "branches");
-    stet_table t = {.columns = 4};
-    stet_table_cell(&t, "BRANCH");
-    stet_table_cell(&t, "PARENT");
-    stet_table_cell(&t, "FORK");
-    stet_table_cell(&t, "");
+    stet_table t = stet_table_begin(4, (const char *const[]){"BRANCH", "PARENT", "FORK", ""});
     for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_value row = stet_value_at(list, i), name = stet_value_get(row, "name"),
                    parent = stet_value_get(row, "parent");
@@ -63,23 +55,25 @@ static void branches_render(stet_render *r, stet_value result) {
     stet_table_print(&t, r, true);
 }
 
-static stet_status create_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    space_call c;
+static stet_status create_branch(space_call *c, stet_value args, stet_value *result, stet_error *err) {
     stet_value hold, hold_from;
     const char *name = stet_value_text_at(args, "name", &hold), *from = stet_value_text_at(args, "from", &hold_from);
-    stet_status st = stet_branch_name_check(name, err);
-    if (st != STET_OK || (st = space_begin(ctx, args, SPACE_WRITE, &c, err)) != STET_OK)
-        return st;
     int64_t at = stet_value_int_at(args, "at", -1);
-    st = stet_branch_create(c.space, name, from, at, err);
-    if (st == STET_OK) {
-        *result = stet_value_object();
-        stet_value_put(result, "name", stet_value_string(name));
-        stet_value_put(result, "parent", stet_value_string(from ? from : ""));
-        stet_value_put(result, "fork", stet_value_int(at >= 0 ? at : stet_space_known(c.space)));
-    }
-    space_end(&c);
-    return st;
+    stet_status st = stet_branch_create(c->space, name, from, at, err);
+    if (st != STET_OK)
+        return st;
+    *result = stet_value_object();
+    stet_value_put(result, "name", stet_value_string(name));
+    stet_value_put(result, "parent", stet_value_string(from ? from : ""));
+    stet_value_put(result, "fork", stet_value_int(at >= 0 ? at : stet_space_known(c->space)));
+    return STET_OK;
+}
+
+static stet_status create_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_value hold;
+    /* Before the space is opened, which creates it. */
+    stet_status st = stet_branch_name_check(stet_value_text_at(args, "name", &hold), err);
+    return st == STET_OK ? space_run(ctx, args, SPACE_WRITE, create_branch, result, err) : st;
 }
 
 static void create_render(stet_render *r, stet_value result) {
@@ -89,24 +83,23 @@ static void create_render(stet_render *r, stet_value result) {
     stet_buf_printf(r->out, " at sequence %lld\n", (long long)stet_value_as_int(stet_value_get(result, "fork")));
 }
 
-static stet_status branch_delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    space_call c;
+static stet_status delete_branch(space_call *c, stet_value args, stet_value *result, stet_error *err) {
     stet_value hold;
     const char *name = stet_value_text_at(args, "name", &hold);
-    stet_status st = space_begin(ctx, args, SPACE_WRITE, &c, err);
+    stet_status st = stet_branch_delete(c->space, name, err);
     if (st != STET_OK)
         return st;
-    st = stet_branch_delete(c.space, name, err);
-    if (st == STET_OK) {
-        *result = stet_value_object();
-        stet_value_put(result, "name", stet_value_string(name));
-        stet_value_put(result, "deleted", stet_value_bool(true));
-    }
-    space_end(&c);
-    return st;
+    *result = stet_value_object();
+    stet_value_put(result, "name", stet_value_string(name));
+    stet_value_put(result, "deleted", stet_value_bool(true));
+    return STET_OK;
 }
 
-static void branch_delete_render(stet_render *r, stet_value result) {
+static stet_status delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return space_run(ctx, args, SPACE_WRITE, delete_branch, result, err);
+}
+
+static void delete_render(stet_render *r, stet_value result) {
     stet_value name = stet_value_get(result, "name");
     stet_buf_str(r->out, "deleted branch ");
     stet_text_value(r, name);
@@ -158,8 +151,8 @@ const stet_op stet_ops_branch[] = {
                       "\"next\":{\"type\":\"string\"}}}",
      .examples = branches_examples,
      .flags = STET_OP_READ_ONLY,
-     .run = branches_run,
-     .render = branches_render},
+     .run = list_run,
+     .render = list_render},
     {.name = "branch create",
      .summary = "Fork a branch",
      .description =
@@ -180,7 +173,7 @@ const stet_op stet_ops_branch[] = {
      .result_schema = "{\"type\":\"object\",\"required\":[\"name\",\"deleted\"]}",
      .examples = branch_delete_examples,
      .flags = STET_OP_DESTRUCTIVE,
-     .run = branch_delete_run,
-     .render = branch_delete_render},
+     .run = delete_run,
+     .render = delete_render},
     {0},
 };

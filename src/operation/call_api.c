@@ -30,6 +30,8 @@ static void put_time(stet_value *args, int64_t ms) {
 }
 
 stet_status stet_call_submit(stet_context *context, const stet_call_spec *spec, stet_value *call, stet_error *err) {
+    if (!context || !call)
+        return stet_fail_null(err);
     stet_call_spec s;
     *call = stet_value_null();
     stet_status status = stet_options_read(&s, sizeof s, spec, "stet_call_spec", err);
@@ -62,15 +64,21 @@ static stet_value id_args(const char *id) {
 
 stet_status stet_call_wait(stet_context *context, const char *id, int64_t timeout_ms, stet_value *call,
                            stet_error *err) {
+    if (!context || !id || !call)
+        return stet_fail_null(err);
     stet_value args = id_args(id);
     put_time(&args, timeout_ms);
     return invoke(context, "call wait", args, call, err);
 }
 
 stet_status stet_call_status(stet_context *context, const char *id, stet_value *call, stet_error *err) {
+    if (!context || !id || !call)
+        return stet_fail_null(err);
     return invoke(context, "call show", id_args(id), call, err);
 }
 
 stet_status stet_call_cancel(stet_context *context, const char *id, stet_value *call, stet_error *err) {
+    if (!context || !id || !call)
+        return stet_fail_null(err);
     return invoke(context, "call cancel", id_args(id), call, err);
 }

@@ -9,9 +9,9 @@
 #include "operation/text.h"
 #include "os/clock.h"
 
-#define SAMPLE 100 /* unless a number is given */
+#define SAMPLE 100 /* the default */
 
-/* `*most` 0: all. */
+/* `*most` 0: no limit. */
 static stet_status parse_sample(stet_value args, size_t *most, stet_error *err) {
     stet_value v = stet_value_get(args, "sample");
     *most = SAMPLE;

@@ -8,36 +8,39 @@
 #include "os/clock.h"
 #include "repo/history.h"
 
-static stet_status refs_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_repo *r = NULL;
+/* {"total": the number of rows, `key`: the rows}. Consumes `rows`. */
+static stet_value counted(const char *key, stet_value rows) {
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "total", stet_value_int((int64_t)stet_value_count(rows)));
+    stet_value_put(&v, key, rows);
+    return v;
+}
+
+static stet_value ref_row(stet_repo *r, const stet_ref *ref) {
+    stet_value row = stet_value_object(), record;
+    stet_record_type type;
+    bool there = stet_repo_get_any(r, ref->target, &type, &record, NULL) == STET_OK;
+    stet_value_put(&row, "name", stet_value_string(ref->name));
+    stet_value_put(&row, "target", stet_hash_text(ref->target));
+    stet_value_put(&row, "type", there ? stet_value_string(stet_record_type_name(type)) : stet_value_null());
+    if (there)
+        stet_value_release(record);
+    return row;
+}
+
+static stet_status list_refs(stet_repo *r, stet_value args, stet_value *result, stet_error *err) {
     stet_refs refs = {0};
     stet_value prefix = stet_value_get(args, "prefix"), rows = stet_value_array();
-    stet_status st = stet_repo_op_open(ctx, &r, err);
-    if (st == STET_OK)
-        st = stet_repo_refs(r, stet_value_text(&prefix, ""), &refs, err);
-    for (size_t i = 0; i < refs.len && st == STET_OK; i++) {
-        stet_value row = stet_value_object(), record;
-        stet_record_type type;
-        stet_value_put(&row, "name", stet_value_string(refs.at[i].name));
-        stet_value_put(&row, "target", stet_hash_text(refs.at[i].target));
-        if (stet_repo_get_any(r, refs.at[i].target, &type, &record, NULL) == STET_OK) {
-            stet_value_put(&row, "type", stet_value_string(stet_record_type_name(type)));
-            stet_value_release(record);
-        } else {
-            stet_value_put(&row, "type", stet_value_null());
-        }
-        stet_value_push(&rows, row);
-    }
+    stet_status st = stet_repo_refs(r, stet_value_text(&prefix, ""), &refs, err);
+    for (size_t i = 0; i < refs.len && st == STET_OK; i++)
+        stet_value_push(&rows, ref_row(r, &refs.at[i]));
     stet_refs_release(&refs);
-    stet_repo_close(r);
-    if (st != STET_OK) {
-        stet_value_release(rows);
-        return st;
-    }
-    *result = stet_value_object();
-    stet_value_put(result, "total", stet_value_int((int64_t)stet_value_count(rows)));
-    stet_value_put(result, "refs", rows);
-    return STET_OK;
+    *result = counted("refs", rows);
+    return st;
+}
+
+static stet_status refs_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return stet_repo_op_run(ctx, args, list_refs, result, err);
 }
 
 static void cell(stet_table *t, stet_value row, const char *key) {
@@ -53,10 +56,10 @@ static void cell_id(stet_table *t, stet_value row, const char *key) {
 
 typedef struct column {
     const char *key;
-    bool id; /* shown by its first digits */
+    bool id; /* shown abbreviated */
 } column;
 
-/* A line for each row, or `none`. */
+/* Prints a line for each row, or `none` if there are none. */
 static void rows_render(stet_render *r, stet_value rows, const column columns[3], const char *none) {
     stet_table t = {.columns = 3};
     for (size_t i = 0; i < stet_value_count(rows); i++)
@@ -98,32 +101,26 @@ static stet_status add_tree(stet_repo *r, const char *head, stet_hash commit, st
     return STET_OK;
 }
 
-static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_repo *r = NULL;
+static stet_status list_dags(stet_repo *r, stet_value args, stet_value *result, stet_error *err) {
     stet_refs refs = {0};
     stet_value head = stet_value_get(args, "head"), rows = stet_value_array();
     const char *only = stet_value_as_string(&head, NULL);
     stet_hash commit;
-    stet_status st = stet_repo_op_open(ctx, &r, err);
-    if (st == STET_OK && only) {
-        st = stet_history_resolve_commit(r, only, &commit, err);
-        if (st == STET_OK)
-            st = add_tree(r, only, commit, &rows, err);
-    } else if (st == STET_OK) {
-        st = stet_repo_refs(r, "refs/heads/", &refs, err);
-        for (size_t i = 0; i < refs.len && st == STET_OK; i++)
-            st = add_tree(r, refs.at[i].name + strlen("refs/heads/"), refs.at[i].target, &rows, err);
-    }
-    stet_refs_release(&refs);
-    stet_repo_close(r);
-    if (st != STET_OK) {
-        stet_value_release(rows);
+    stet_status st =
+        only ? stet_history_resolve_commit(r, only, &commit, err) : stet_repo_refs(r, "refs/heads/", &refs, err);
+    if (st != STET_OK)
         return st;
-    }
-    *result = stet_value_object();
-    stet_value_put(result, "total", stet_value_int((int64_t)stet_value_count(rows)));
-    stet_value_put(result, "dags", rows);
-    return STET_OK;
+    if (only)
+        st = add_tree(r, only, commit, &rows, err);
+    for (size_t i = 0; i < refs.len && st == STET_OK; i++)
+        st = add_tree(r, refs.at[i].name + strlen("refs/heads/"), refs.at[i].target, &rows, err);
+    stet_refs_release(&refs);
+    *result = counted("dags", rows);
+    return st;
+}
+
+static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return stet_repo_op_run(ctx, args, list_dags, result, err);
 }
 
 static void list_render(stet_render *r, stet_value result) {
@@ -142,23 +139,20 @@ static bool add_commit(void *ctx, stet_hash id, stet_value record) {
     return true;
 }
 
-static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_repo *r = NULL;
+static stet_status log_head(stet_repo *r, stet_value args, stet_value *result, stet_error *err) {
     stet_hash id;
     stet_value head = stet_value_get(args, "head"), rows = stet_value_array();
-    stet_status st = stet_repo_op_open(ctx, &r, err);
-    if (st == STET_OK)
-        st = stet_history_resolve_commit(r, stet_value_text(&head, "main"), &id, err);
-    if (st == STET_OK)
-        st = stet_history_log(r, id, (size_t)stet_value_as_int(stet_value_get(args, "limit")), add_commit, &rows, err);
-    stet_repo_close(r);
-    if (st != STET_OK) {
-        stet_value_release(rows);
+    stet_status st = stet_history_resolve_commit(r, stet_value_text(&head, "main"), &id, err);
+    if (st != STET_OK)
         return st;
-    }
+    st = stet_history_log(r, id, (size_t)stet_value_as_int(stet_value_get(args, "limit")), add_commit, &rows, err);
     *result = stet_value_object();
     stet_value_put(result, "commits", rows);
-    return STET_OK;
+    return st;
+}
+
+static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return stet_repo_op_run(ctx, args, log_head, result, err);
 }
 
 static void log_render(stet_render *r, stet_value result) {
@@ -166,19 +160,20 @@ static void log_render(stet_render *r, stet_value result) {
     rows_render(r, stet_value_get(result, "commits"), columns, "");
 }
 
-static stet_status diff_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_repo *r = NULL;
+static stet_status diff_commits(stet_repo *r, stet_value args, stet_value *result, stet_error *err) {
     stet_hash a, b;
     stet_value from = stet_value_get(args, "from"), to = stet_value_get(args, "to");
-    stet_status st = stet_repo_op_open(ctx, &r, err);
-    if (st == STET_OK)
-        st = stet_history_resolve_commit(r, stet_value_as_string(&from, NULL), &a, err);
-    if (st == STET_OK)
-        st = stet_history_resolve_commit(r, stet_value_as_string(&to, NULL), &b, err);
-    if (st == STET_OK)
-        st = stet_history_diff(r, a, b, (size_t)stet_value_as_int(stet_value_get(args, "limit")), result, err);
-    stet_repo_close(r);
-    return st;
+    stet_status st = stet_history_resolve_commit(r, stet_value_as_string(&from, NULL), &a, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_history_resolve_commit(r, stet_value_as_string(&to, NULL), &b, err);
+    if (st != STET_OK)
+        return st;
+    return stet_history_diff(r, a, b, (size_t)stet_value_as_int(stet_value_get(args, "limit")), result, err);
+}
+
+static stet_status diff_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return stet_repo_op_run(ctx, args, diff_commits, result, err);
 }
 
 static void diff_rows(stet_table *t, stet_value rows, const char *what, bool ids) {

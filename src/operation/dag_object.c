@@ -8,7 +8,8 @@
 #include "operation/text.h"
 #include "repo/history.h"
 
-/* What an object means: a datum itself, a node evaluated, a DAG by its root, an exec by its result. */
+/* The value of an object: that of a datum, of a node that is evaluated, of the root of a DAG, of the result of an
+ * exec. */
 static stet_status value_of(stet_repo *r, stet_hash id, stet_record_type type, stet_value record, stet_value *out,
                             stet_error *err) {
     stet_hash datum = id, dag = id;
@@ -30,31 +31,30 @@ static stet_status value_of(stet_repo *r, stet_hash id, stet_record_type type, s
     }
 }
 
-static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_repo *r = NULL;
+static stet_status show_object(stet_repo *r, stet_value args, stet_value *result, stet_error *err) {
     stet_hash id;
     stet_record_type type;
-    stet_value name = stet_value_get(args, "object"), record = stet_value_null(), value = stet_value_null();
-    bool wants = stet_value_as_bool(stet_value_get(args, "value"));
-    stet_status st = stet_repo_op_open(ctx, &r, err);
-    if (st == STET_OK)
-        st = stet_history_resolve(r, stet_value_as_string(&name, NULL), &id, &type, err);
-    if (st == STET_OK)
-        st = stet_repo_get_any(r, id, &type, &record, err);
-    if (st == STET_OK && wants)
-        st = value_of(r, id, type, record, &value, err);
-    stet_repo_close(r);
-    if (st != STET_OK) {
-        stet_value_release(record);
+    stet_value name = stet_value_get(args, "object"), record, value;
+    stet_status st = stet_history_resolve(r, stet_value_as_string(&name, NULL), &id, &type, err);
+    if (st != STET_OK)
         return st;
-    }
+    st = stet_repo_get_any(r, id, &type, &record, err);
+    if (st != STET_OK)
+        return st;
     *result = stet_value_object();
     stet_value_put(result, "id", stet_hash_text(id));
     stet_value_put(result, "type", stet_value_string(stet_record_type_name(type)));
     stet_value_put(result, "record", record);
-    if (wants)
+    if (!stet_value_as_bool(stet_value_get(args, "value")))
+        return STET_OK;
+    st = value_of(r, id, type, record, &value, err);
+    if (st == STET_OK)
         stet_value_put(result, "value", value);
-    return STET_OK;
+    return st;
+}
+
+static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return stet_repo_op_run(ctx, args, show_object, result, err);
 }
 
 static void show_render(stet_render *r, stet_value result) {
@@ -71,13 +71,16 @@ static void show_render(stet_render *r, stet_value result) {
     stet_free(text);
 }
 
-/* The DAG to commit: one that is there, a literal of the value, or none. */
-static stet_status dag_of(stet_repo *r, stet_value args, stet_hash *dag, bool *has, stet_error *err) {
+static bool removes(stet_value args) {
+    return stet_value_as_bool(stet_value_get(args, "remove"));
+}
+
+/* The DAG to commit: an existing one, or a new one that holds the value. Nothing is set with --remove. */
+static stet_status dag_of(stet_repo *r, stet_value args, stet_hash *dag, stet_error *err) {
     stet_value named = stet_value_get(args, "dag"), value;
-    bool literal = stet_value_find(args, "value", 5, &value), gone = stet_value_as_bool(stet_value_get(args, "remove"));
+    bool literal = stet_value_find(args, "value", 5, &value), gone = removes(args);
     const char *text = stet_value_as_string(&named, NULL);
     stet_record_type type;
-    *has = !gone;
     if ((text != NULL) + literal + gone != 1)
         return stet_fail(err, STET_INVALID, "one of these is needed: a VALUE, --dag, or --remove");
     if (gone)
@@ -93,39 +96,52 @@ static stet_status dag_of(stet_repo *r, stet_value args, stet_hash *dag, bool *h
                : st;
 }
 
-static stet_status commit_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_repo *r = NULL;
-    stet_hash dag = {{0}}, commit, before = {{0}};
-    bool has = false, there = false;
-    stet_value head = stet_value_get(args, "head"), name = stet_value_get(args, "name"),
-               message = stet_value_get(args, "message");
-    const char *on = stet_value_text(&head, "main");
-    char *ref = stet_asprintf("refs/heads/%s", on);
-    stet_status st = stet_repo_op_open(ctx, &r, err);
-    if (st == STET_OK)
-        st = stet_repo_begin(r, err);
-    if (st == STET_OK) {
-        st = dag_of(r, args, &dag, &has, err);
-        if (st == STET_OK)
-            st = stet_repo_ref(r, ref, &there, &before, err);
-        if (st == STET_OK)
-            st = stet_history_commit(r, on, stet_value_as_string(&name, NULL), has ? &dag : NULL,
-                                     stet_value_text(&message, ""), &commit, err);
-        if (st == STET_OK)
-            st = stet_repo_commit(r, err);
-        else
-            stet_repo_rollback(r);
-    }
-    stet_repo_close(r);
+/* In a transaction. `*changed`: the head moved. */
+static stet_status commit_on(stet_repo *r, stet_value args, const char *head, stet_hash *commit, stet_hash *dag,
+                             bool *changed, stet_error *err) {
+    stet_value name = stet_value_get(args, "name"), message = stet_value_get(args, "message");
+    stet_hash before = {{0}};
+    bool there = false;
+    stet_status st = dag_of(r, args, dag, err);
+    if (st != STET_OK)
+        return st;
+    char *ref = stet_asprintf("refs/heads/%s", head);
+    st = stet_repo_ref(r, ref, &there, &before, err);
     stet_free(ref);
     if (st != STET_OK)
         return st;
+    st = stet_history_commit(r, head, stet_value_as_string(&name, NULL), removes(args) ? NULL : dag,
+                             stet_value_text(&message, ""), commit, err);
+    *changed = st == STET_OK && (!there || !stet_hash_equal(before, *commit));
+    return st;
+}
+
+static stet_status commit_dag(stet_repo *r, stet_value args, stet_value *result, stet_error *err) {
+    stet_value hold = stet_value_get(args, "head");
+    const char *head = stet_value_text(&hold, "main");
+    stet_hash dag = {{0}}, commit;
+    bool changed;
+    stet_status st = stet_repo_begin(r, err);
+    if (st != STET_OK)
+        return st;
+    st = commit_on(r, args, head, &commit, &dag, &changed, err);
+    if (st != STET_OK) {
+        stet_repo_rollback(r);
+        return st;
+    }
+    st = stet_repo_commit(r, err);
+    if (st != STET_OK)
+        return st;
     *result = stet_value_object();
-    stet_value_put(result, "head", stet_value_string(on));
+    stet_value_put(result, "head", stet_value_string(head));
     stet_value_put(result, "commit", stet_hash_text(commit));
-    stet_value_put(result, "dag", has ? stet_hash_text(dag) : stet_value_null());
-    stet_value_put(result, "changed", stet_value_bool(!there || !stet_hash_equal(before, commit)));
+    stet_value_put(result, "dag", removes(args) ? stet_value_null() : stet_hash_text(dag));
+    stet_value_put(result, "changed", stet_value_bool(changed));
     return STET_OK;
+}
+
+static stet_status commit_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return stet_repo_op_run(ctx, args, commit_dag, result, err);
 }
 
 static void commit_render(stet_render *r, stet_value result) {
@@ -136,9 +152,8 @@ static void commit_render(stet_render *r, stet_value result) {
                     stet_value_as_bool(stet_value_get(result, "changed")) ? "now" : "as before", id);
 }
 
-static stet_status merge_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+static stet_status merge_heads(stet_repo *r, stet_value args, stet_value *result, stet_error *err) {
     static const char *const kinds[] = {"same", "forward", "merged"};
-    stet_repo *r = NULL;
     stet_hash other, commit;
     stet_merge_kind kind;
     stet_value head = stet_value_get(args, "head"), from = stet_value_get(args, "from"),
@@ -147,16 +162,14 @@ static stet_status merge_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     stet_merge_choice choice = strcmp(side, "ours") == 0     ? STET_MERGE_OURS
                                : strcmp(side, "theirs") == 0 ? STET_MERGE_THEIRS
                                                              : STET_MERGE_REFUSE;
-    char *said = stet_asprintf("merge %s", stet_value_as_string(&from, NULL));
-    stet_status st = stet_repo_op_open(ctx, &r, err);
-    if (st == STET_OK)
-        st = stet_history_resolve_commit(r, stet_value_as_string(&from, NULL), &other, err);
-    if (st == STET_OK)
-        st = stet_history_merge(r, on, other, choice, stet_value_text(&message, said), &commit, &kind, err);
+    stet_status st = stet_history_resolve_commit(r, stet_value_as_string(&from, NULL), &other, err);
+    if (st != STET_OK)
+        return st;
+    char *default_message = stet_asprintf("merge %s", stet_value_as_string(&from, NULL));
+    st = stet_history_merge(r, on, other, choice, stet_value_text(&message, default_message), &commit, &kind, err);
+    stet_free(default_message);
     if (st == STET_CONFLICT)
         stet_hint(err, "--prefer ours or --prefer theirs");
-    stet_repo_close(r);
-    stet_free(said);
     if (st != STET_OK)
         return st;
     *result = stet_value_object();
@@ -164,6 +177,10 @@ static stet_status merge_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     stet_value_put(result, "commit", stet_hash_text(commit));
     stet_value_put(result, "kind", stet_value_string(kinds[kind]));
     return STET_OK;
+}
+
+static stet_status merge_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return stet_repo_op_run(ctx, args, merge_heads, result, err);
 }
 
 static void merge_render(stet_render *r, stet_value result) {
@@ -178,17 +195,14 @@ static void merge_render(stet_render *r, stet_value result) {
                                                  : "");
 }
 
-static stet_status excise_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_repo *r = NULL;
+static stet_status excise_object(stet_repo *r, stet_value args, stet_value *result, stet_error *err) {
     stet_hash id;
     stet_record_type type;
     stet_value name = stet_value_get(args, "object"), reason = stet_value_get(args, "reason");
-    stet_status st = stet_repo_op_open(ctx, &r, err);
-    if (st == STET_OK)
-        st = stet_history_resolve(r, stet_value_as_string(&name, NULL), &id, &type, err);
-    if (st == STET_OK)
-        st = stet_repo_excise(r, id, stet_value_as_string(&reason, NULL), err);
-    stet_repo_close(r);
+    stet_status st = stet_history_resolve(r, stet_value_as_string(&name, NULL), &id, &type, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_repo_excise(r, id, stet_value_as_string(&reason, NULL), err);
     if (st != STET_OK)
         return st;
     *result = stet_value_object();
@@ -196,6 +210,10 @@ static stet_status excise_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_value_put(result, "type", stet_value_string(stet_record_type_name(type)));
     stet_value_put(result, "excised", stet_value_bool(true));
     return STET_OK;
+}
+
+static stet_status excise_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return stet_repo_op_run(ctx, args, excise_object, result, err);
 }
 
 static void excise_render(stet_render *r, stet_value result) {

@@ -12,116 +12,137 @@
 #include "scheduler/reader.h"
 
 /* The `process` metadata of a piece is its whole graph (GraphSnapshotV1), which is stored in parts beside the document.
- * A part that can't be read fails the whole: half a graph would be taken for all of it. */
-static stet_status put_snapshot(space_call *c, const stet_docname *doc, int64_t at, stet_value *envelope,
-                                stet_error *err) {
-    char *name = stet_value_type(stet_value_get(*envelope, "process")) == STET_TYPE_OBJECT ? stet_piece_of(doc) : NULL;
+ * If a part can't be read, the whole fails: half a graph would be taken for all of it. */
+static stet_status put_snapshot(space_call *c, int64_t at, stet_value *envelope, stet_error *err) {
+    stet_value process = stet_value_get(*envelope, "process"), schemas = stet_value_null(), graph;
+    char *name = stet_value_type(process) == STET_TYPE_OBJECT ? stet_piece_of(&c->doc) : NULL;
     stet_piece *p = NULL;
     stet_process *g = NULL;
-    stet_value schemas = stet_value_null();
     if (!name)
         return STET_OK;
     stet_status st = stet_piece_load(c->space, c->branch, name, at, &p, err);
     stet_free(name);
-    if (st == STET_OK)
-        st = stet_piece_process(c->space, c->branch, p, at, &g, err);
-    if (st == STET_OK)
-        st = stet_piece_children(c->space, c->branch, at, g, NULL, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_piece_process(c->space, c->branch, p, at, &g, err);
+    stet_piece_free(p);
+    if (st != STET_OK)
+        return st;
+    st = stet_piece_children(c->space, c->branch, at, g, NULL, err);
     if (st == STET_OK)
         st = stet_piece_schemas(c->space, c->branch, g, &schemas, err);
-    if (st == STET_OK) {
-        stet_value process = stet_value_retain(stet_value_get(*envelope, "process")),
-                   graph = stet_process_snapshot(g, schemas);
-        for (size_t i = 0; i < stet_value_count(graph); i++)
-            stet_value_put(&process, stet_value_key_at(graph, i, NULL), stet_value_retain(stet_value_at(graph, i)));
-        stet_value_put(envelope, "process", process);
-        stet_value_release(graph);
-    }
+    graph = st == STET_OK ? stet_process_snapshot(g, schemas) : stet_value_null();
+    stet_value_retain(process);
+    for (size_t i = 0; i < stet_value_count(graph); i++)
+        stet_value_put(&process, stet_value_key_at(graph, i, NULL), stet_value_retain(stet_value_at(graph, i)));
+    stet_value_put(envelope, "process", process);
+    stet_value_release(graph);
     stet_value_release(schemas);
     stet_process_free(g);
-    stet_piece_free(p);
     return st;
 }
 
-/* The cell with links followed, those on the way too. */
-static stet_status get_followed(stet_op_ctx *ctx, const space_call *c, const stet_docname *name, stet_pathref path,
-                                int64_t at, stet_value *out, stet_error *err) {
+/* Reads a cell with all links followed, including those on the way to it. */
+static stet_status get_followed(space_call *c, int64_t at, stet_value *out, stet_error *err) {
     stet_project *project;
-    stet_sched *sched = NULL;
+    stet_sched *sched;
     stet_sched_opts opts = {0};
-    stet_status st = ctx->project(ctx, &project, err);
-    if (st == STET_OK)
-        st = stet_sched_open(project, c->space, c->branch_name, &opts, &sched, err);
-    if (st == STET_OK)
-        st = stet_sched_get_at(sched, name->id, name->scope, path, at, out, err);
+    stet_status st = c->ctx->project(c->ctx, &project, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_sched_open(project, c->space, c->branch_name, &opts, &sched, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_sched_get_at(sched, c->doc.id, c->doc.scope, stet_path_ref(&c->path), at, out, err);
     stet_sched_close(sched);
     return st;
 }
 
-static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    space_call c;
-    stet_value hold, v, stored = stet_value_null(), followed = stet_value_null();
-    char *id = NULL;
-    stet_path path = STET_PATH_INIT;
-    stet_doc_state d = {0};
-    int64_t at = stet_value_int_at(args, "at", -1);
-    bool meta = stet_value_as_bool(stet_value_get(args, "meta")),
-         fresh = stet_value_as_bool(stet_value_get(args, "fresh"));
-    bool raw = meta || stet_value_as_bool(stet_value_get(args, "raw"));
-    if (fresh && at >= 0)
-        return stet_fail(err, STET_INVALID, "--fresh and --at can't be combined: the past is not computed again");
-    stet_status st = space_begin(ctx, args, SPACE_READ, &c, err);
-    if (st != STET_OK)
-        return st;
-    const char *cell = stet_value_text_at(args, "cell", &hold);
-    st = stet_cell_parse(cell, meta, &id, &path, err);
-    stet_docname name = {id, c.scope};
-    if (st == STET_OK && fresh) {
-        space_end(&c); /* this one may not write */
-        st = piece_fresh(ctx, args, &name, stet_path_ref(&path), &followed, err);
-        if (st == STET_OK)
-            st = space_begin(ctx, args, SPACE_READ, &c, err);
-    }
-    if (st == STET_OK)
-        st = stet_space_load(c.space, c.branch, &name, at, &d, err);
-    if (st == STET_OK && d.exists && meta)
-        st = put_snapshot(&c, &name, at, &d.value, err);
-    if (st == STET_OK && !d.exists)
-        st = stet_fail(err, STET_NOT_FOUND, "no document \"%s\"%s%s in space \"%s\"", id, *c.scope ? " of scope " : "",
-                       c.scope, c.space_name);
-    bool there = st == STET_OK && stet_path_lookup(d.value, stet_path_ref(&path), &stored);
-    v = fresh && !raw ? followed : stored;
-    if (st == STET_OK && !raw && !fresh && (!there || stet_reader_has_links(stored))) {
+/* The requested value: `*followed` belongs to the caller, `*value` is borrowed from it or from `document`. */
+static stet_status find_value(space_call *c, stet_value args, stet_value document, stet_value *followed,
+                              stet_value *value, stet_value *hashed, stet_error *err) {
+    bool fresh = stet_value_as_bool(stet_value_get(args, "fresh")),
+         raw = stet_value_as_bool(stet_value_get(args, "meta")) || stet_value_as_bool(stet_value_get(args, "raw"));
+    stet_value hold, stored = stet_value_null();
+    bool there = stet_path_lookup(document, stet_path_ref(&c->path), &stored);
+    stet_status st = raw && !there ? STET_NOT_FOUND : STET_OK;
+    if (!raw && !fresh && (!there || stet_reader_has_links(stored))) {
         stet_error why = STET_ERROR_INIT;
-        st = get_followed(ctx, &c, &name, stet_path_ref(&path), at, &followed, &why);
-        v = followed;
+        st = get_followed(c, stet_value_int_at(args, "at", -1), followed, &why);
+        *value = *followed;
         if (st != STET_OK && st != STET_NOT_FOUND)
             stet_error_move(err, &why);
         stet_error_clear(&why);
-    } else if (st == STET_OK && raw && !there) {
-        st = STET_NOT_FOUND;
+    } else {
+        *value = fresh && !raw ? *followed : stored;
     }
-    if (st == STET_NOT_FOUND && d.exists) {
-        stet_fail(err, st, "nothing at %s in space \"%s\"%s", cell, c.space_name,
+    *hashed = there ? stored : *value;
+    if (st == STET_NOT_FOUND) {
+        stet_fail(err, st, "nothing at %s in space \"%s\"%s", stet_value_text_at(args, "cell", &hold), c->space_name,
                   there ? ": a link there leads to nothing" : "");
         if (there)
             stet_hint(err, "--raw prints the link");
     }
+    return st;
+}
+
+/* `followed`: what piece_fresh found, with --fresh. */
+static stet_status get_stored(space_call *c, stet_value args, stet_value *followed, stet_value *result,
+                              stet_error *err) {
+    stet_doc_state d = {0};
+    stet_value value, hashed;
+    int64_t at = stet_value_int_at(args, "at", -1);
+    stet_status st = stet_space_load(c->space, c->branch, &c->doc, at, &d, err);
+    if (st != STET_OK)
+        return st;
+    if (!d.exists)
+        st = stet_fail(err, STET_NOT_FOUND, "no document \"%s\"%s%s in space \"%s\"", c->id,
+                       *c->scope ? " of scope " : "", c->scope, c->space_name);
+    else if (stet_value_as_bool(stet_value_get(args, "meta")))
+        st = put_snapshot(c, at, &d.value, err);
+    if (st == STET_OK)
+        st = find_value(c, args, d.value, followed, &value, &hashed, err);
     if (st == STET_OK) {
         *result = stet_value_object();
-        stet_value_put(result, "id", stet_value_string(id));
-        stet_value_put(result, "scope", stet_value_string(c.scope));
-        stet_value_put(result, "path", space_pointer(stet_path_ref(&path)));
+        stet_value_put(result, "id", stet_value_string(c->id));
+        stet_value_put(result, "scope", stet_value_string(c->scope));
+        stet_value_put(result, "path", space_pointer(stet_path_ref(&c->path)));
         stet_value_put(result, "seq", stet_value_int(d.seq));
-        stet_value_put(result, "hash", stet_hash_text(stet_hash_value(there ? stored : v)));
-        stet_value_put(result, "value", stet_value_retain(v));
+        stet_value_put(result, "hash", stet_hash_text(stet_hash_value(hashed)));
+        stet_value_put(result, "value", stet_value_retain(value));
     }
     stet_value_release(d.value);
-    stet_value_release(followed);
-    stet_free(id);
-    stet_path_release(&path);
-    space_end(&c);
     return st;
+}
+
+/* --fresh: runs what the cell depends on. `c` is read-only, so that its space is closed before. */
+static stet_status make_fresh(space_call *c, stet_value args, stet_value *followed, stet_error *err) {
+    stet_op_ctx *ctx = c->ctx;
+    stet_space_close(c->space);
+    c->space = NULL;
+    stet_status st = piece_fresh(ctx, args, &c->doc, stet_path_ref(&c->path), followed, err);
+    if (st != STET_OK)
+        return st;
+    space_end(c);
+    st = space_begin(ctx, args, SPACE_READ, c, err);
+    return st == STET_OK ? space_cell(c, args, err) : st;
+}
+
+static stet_status get_cell(space_call *c, stet_value args, stet_value *result, stet_error *err) {
+    stet_value followed = stet_value_null();
+    stet_status st = space_cell(c, args, err);
+    if (st == STET_OK && stet_value_as_bool(stet_value_get(args, "fresh")))
+        st = make_fresh(c, args, &followed, err);
+    if (st == STET_OK)
+        st = get_stored(c, args, &followed, result, err);
+    stet_value_release(followed);
+    return st;
+}
+
+static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    if (stet_value_as_bool(stet_value_get(args, "fresh")) && stet_value_int_at(args, "at", -1) >= 0)
+        return stet_fail(err, STET_INVALID, "--fresh and --at can't be combined: the past is not computed again");
+    return space_run(ctx, args, SPACE_READ, get_cell, result, err);
 }
 
 static void get_render(stet_render *r, stet_value result) {
@@ -142,7 +163,7 @@ static const stet_param get_params[] = {
      .max = INT64_MAX},
     {.name = "fresh",
      .type = STET_PARAM_BOOL,
-     .flags = STET_PARAM_CLI_ONLY, /* over MCP: `piece pull` */
+     .flags = STET_PARAM_CLI_ONLY, /* over MCP this is `piece pull` */
      .summary = "First run the actions that it depends on and that are out of date"},
     {.name = "raw", .type = STET_PARAM_BOOL, .summary = "Print links as they are stored and do not follow them"},
     PARAM_META,
@@ -179,55 +200,53 @@ static void commit_render(stet_render *r, stet_value result) {
         stet_buf_printf(r->out, "nothing to change, at sequence %lld\n", seq);
 }
 
-/* Preconditions and the session, which every writing operation takes. */
+/* Applies the preconditions and the session, which every writing operation accepts. */
 static stet_status prepare(stet_tx *tx, const stet_docname *name, stet_value args, stet_error *err) {
-    stet_value hold;
-    const char *hash = stet_value_text_at(args, "if_hash", &hold);
-    stet_status st = STET_OK;
-    if (hash)
-        st = stet_tx_require_hash(tx, name->id, name->scope, hash, err);
-    if (st == STET_OK && stet_value_as_bool(stet_value_get(args, "if_absent")))
-        st = stet_tx_need_absent(tx, name, err);
-    const char *session = stet_value_text_at(args, "session", &hold);
+    stet_value hold_hash, hold_session;
+    const char *hash = stet_value_text_at(args, "if_hash", &hold_hash),
+               *session = stet_value_text_at(args, "session", &hold_session);
     int64_t local = stet_value_int_at(args, "local", -1);
-    if (st == STET_OK && (session != NULL) != (local >= 0))
-        st = stet_fail(err, STET_INVALID, "--session and --local go together");
-    if (st == STET_OK && session)
-        st = stet_tx_session(tx, session, local, err);
-    return st;
-}
-
-/* What an operation does to its document; `path` is the cell of `set`. */
-typedef stet_status (*change_fn)(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value args,
-                                 stet_error *err);
-
-static stet_status commit_change(stet_op_ctx *ctx, stet_value args, const char *id, stet_pathref path, change_fn change,
-                                 stet_value *result, stet_error *err) {
-    space_call c;
-    stet_tx *tx = NULL;
-    stet_commit_result r;
-    stet_status st = space_begin(ctx, args, SPACE_WRITE, &c, err);
+    stet_status st = hash ? stet_tx_require_hash(tx, name->id, name->scope, hash, err) : STET_OK;
     if (st != STET_OK)
         return st;
-    stet_docname name = {id, c.scope};
-    st = stet_tx_begin(c.space, c.branch_name, &tx, err);
+    if (stet_value_as_bool(stet_value_get(args, "if_absent")) && (st = stet_tx_need_absent(tx, name, err)) != STET_OK)
+        return st;
+    if ((session != NULL) != (local >= 0))
+        return stet_fail(err, STET_INVALID, "--session and --local go together");
+    return session ? stet_tx_session(tx, session, local, err) : STET_OK;
+}
+
+/* Changes the document of an operation, c->doc; c->path is the cell of `set`. */
+typedef stet_status change_fn(space_call *c, stet_tx *tx, stet_value args, stet_error *err);
+
+static stet_status commit_change(space_call *c, stet_value args, change_fn *change, stet_value *result,
+                                 stet_error *err) {
+    stet_tx *tx;
+    stet_commit_result r;
+    stet_status st = stet_tx_begin(c->space, c->branch_name, &tx, err);
+    if (st != STET_OK)
+        return st;
+    st = prepare(tx, &c->doc, args, err);
     if (st == STET_OK)
-        st = prepare(tx, &name, args, err);
-    if (st == STET_OK)
-        st = change(tx, &name, path, args, err);
-    if (st == STET_OK)
-        st = stet_tx_commit(tx, &r, err);
-    else
+        st = change(c, tx, args, err);
+    if (st != STET_OK) {
         stet_tx_abort(tx);
+        return st;
+    }
+    st = stet_tx_commit(tx, &r, err);
     if (st == STET_OK)
         *result = committed(&r);
-    space_end(&c);
     return st;
 }
 
-static stet_status apply_set(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value args,
-                             stet_error *err) {
-    return stet_tx_write_outside(tx, name, path, stet_value_retain(stet_value_get(args, "value")), err);
+static stet_status apply_set(space_call *c, stet_tx *tx, stet_value args, stet_error *err) {
+    return stet_tx_write_outside(tx, &c->doc, stet_path_ref(&c->path), stet_value_retain(stet_value_get(args, "value")),
+                                 err);
+}
+
+static stet_status set_cell(space_call *c, stet_value args, stet_value *result, stet_error *err) {
+    stet_status st = space_cell(c, args, err);
+    return st == STET_OK ? commit_change(c, args, apply_set, result, err) : st;
 }
 
 static stet_status set_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -235,12 +254,11 @@ static stet_status set_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     char *id = NULL;
     stet_path path = STET_PATH_INIT;
     bool meta = stet_value_as_bool(stet_value_get(args, "meta"));
+    /* Before the space is opened, which creates it. */
     stet_status st = stet_cell_parse(stet_value_text_at(args, "cell", &hold), meta, &id, &path, err);
-    if (st == STET_OK)
-        st = commit_change(ctx, args, id, stet_path_ref(&path), apply_set, result, err);
     stet_free(id);
     stet_path_release(&path);
-    return st;
+    return st == STET_OK ? space_run(ctx, args, SPACE_WRITE, set_cell, result, err) : st;
 }
 
 #define PARAMS_WRITE                                                                                                   \
@@ -277,43 +295,55 @@ static const stet_param set_params[] = {
     {0},
 };
 
-/* doc patch and doc delete, which name a whole document. */
-static stet_status change_run(stet_op_ctx *ctx, stet_value args, change_fn change, stet_value *result,
-                              stet_error *err) {
+/* Sets the document of an operation that names a whole one. */
+static void take_id(space_call *c, stet_value args) {
+    stet_value hold;
+    c->id = stet_strdup(stet_value_text_at(args, "id", &hold));
+    c->doc = (stet_docname){c->id, c->scope};
+}
+
+/* Runs doc patch and doc delete. The id is checked before the space is opened, which creates it. */
+static stet_status change_run(stet_op_ctx *ctx, stet_value args, space_fn *fn, stet_value *result, stet_error *err) {
     stet_value hold;
     stet_docname name = {stet_value_text_at(args, "id", &hold), NULL};
     stet_status st = stet_docname_check(&name, err);
-    return st == STET_OK ? commit_change(ctx, args, name.id, STET_PATH_ROOT, change, result, err) : st;
+    return st == STET_OK ? space_run(ctx, args, SPACE_WRITE, fn, result, err) : st;
 }
 
-static stet_status apply_patch(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value args,
-                               stet_error *err) {
-    (void)path;
-    stet_arena arena = STET_ARENA_INIT;
+static stet_status apply_patch(space_call *c, stet_tx *tx, stet_value args, stet_error *err) {
     stet_patches ops = {0};
     stet_status st = stet_patches_of_value(stet_value_get(args, "operations"),
-                                           stet_value_as_bool(stet_value_get(args, "meta")), &arena, &ops, err);
+                                           stet_value_as_bool(stet_value_get(args, "meta")), &c->arena, &ops, err);
     if (st == STET_OK)
-        st = stet_tx_patch_outside(tx, name, ops.at, ops.len, err);
+        st = stet_tx_patch_outside(tx, &c->doc, ops.at, ops.len, err);
     stet_patches_release(&ops);
-    stet_arena_release(&arena);
     return st;
 }
 
-static stet_status patch_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    return change_run(ctx, args, apply_patch, result, err);
+static stet_status patch_doc(space_call *c, stet_value args, stet_value *result, stet_error *err) {
+    take_id(c, args);
+    return commit_change(c, args, apply_patch, result, err);
 }
 
-static stet_status apply_delete(stet_tx *tx, const stet_docname *name, stet_pathref path, stet_value args,
-                                stet_error *err) {
+static stet_status patch_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return change_run(ctx, args, patch_doc, result, err);
+}
+
+static stet_status apply_delete(space_call *c, stet_tx *tx, stet_value args, stet_error *err) {
     stet_value v;
-    (void)path, (void)args;
-    stet_status st = stet_tx_read(tx, NULL, name, STET_PATH_ROOT, STET_SHALLOW, &v, err); /* it must be there */
-    return st == STET_OK ? stet_tx_drop_outside(tx, name, err) : st;
+    (void)args;
+    /* Fails if the document does not exist. */
+    stet_status st = stet_tx_read(tx, NULL, &c->doc, STET_PATH_ROOT, STET_SHALLOW, &v, err);
+    return st == STET_OK ? stet_tx_drop_outside(tx, &c->doc, err) : st;
+}
+
+static stet_status delete_doc(space_call *c, stet_value args, stet_value *result, stet_error *err) {
+    take_id(c, args);
+    return commit_change(c, args, apply_delete, result, err);
 }
 
 static stet_status delete_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    return change_run(ctx, args, apply_delete, result, err);
+    return change_run(ctx, args, delete_doc, result, err);
 }
 
 #define PARAM_ID                                                                                                       \
@@ -357,47 +387,42 @@ static stet_value revision_value(const stet_revision *rev, const char *branch) {
     return v;
 }
 
-static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    space_call c;
-    stet_value hold;
-    stet_arena arena = STET_ARENA_INIT;
-    stet_revision *revs;
+static const char *branch_name(const stet_branch_info *at, size_t count, int64_t branch) {
+    for (size_t i = 0; i < count; i++)
+        if (at[i].branch == branch)
+            return at[i].name;
+    return "";
+}
+
+static stet_status log_doc(space_call *c, stet_value args, stet_value *result, stet_error *err) {
+    stet_revision *revs = NULL;
     stet_branch_info *branches;
     size_t count = 0, branch_count = 0;
-    int64_t next = 0;
-    stet_status st = space_begin(ctx, args, SPACE_READ, &c, err);
+    int64_t next = 0, before = stet_value_int_at(args, "before", 0);
+    take_id(c, args);
+    stet_status st =
+        stet_space_history(c->space, c->branch, &c->doc, before, (size_t)stet_value_int_at(args, "limit", 100),
+                           &c->arena, &revs, &count, &next, err);
     if (st != STET_OK)
         return st;
-    stet_docname name = {stet_value_text_at(args, "id", &hold), c.scope};
-    int64_t before = stet_value_int_at(args, "before", 0);
-    st = stet_space_history(c.space, c.branch, &name, before, (size_t)stet_value_int_at(args, "limit", 100), &arena,
-                            &revs, &count, &next, err);
-    if (st == STET_OK && count == 0 && before == 0)
-        st = stet_fail(err, STET_NOT_FOUND, "no document \"%s\" ever was in space \"%s\"", name.id, c.space_name);
-    if (st == STET_OK)
-        st = stet_space_branches(c.space, NULL, true, STET_BRANCH_MAX, &arena, &branches, &branch_count, err);
+    if (count == 0 && before == 0)
+        return stet_fail(err, STET_NOT_FOUND, "no document \"%s\" ever was in space \"%s\"", c->id, c->space_name);
+    st = stet_space_branches(c->space, NULL, true, STET_BRANCH_MAX, &c->arena, &branches, &branch_count, err);
     stet_value list = stet_value_array();
     for (size_t i = 0; i < count; i++) {
-        const char *branch = "";
-        for (size_t j = 0; j < branch_count; j++)
-            if (branches[j].branch == revs[i].branch)
-                branch = branches[j].name;
-        if (st == STET_OK)
-            stet_value_push(&list, revision_value(&revs[i], branch));
+        stet_value_push(&list, revision_value(&revs[i], branch_name(branches, branch_count, revs[i].branch)));
         stet_value_release(revs[i].payload);
     }
-    if (st == STET_OK) {
-        *result = stet_value_object();
-        stet_value_put(result, "id", stet_value_string(name.id));
-        stet_value_put(result, "revisions", list);
-        if (next)
-            stet_value_put(result, "next", stet_value_int(next));
-    } else {
-        stet_value_release(list);
-    }
-    stet_arena_release(&arena);
-    space_end(&c);
+    *result = stet_value_object();
+    stet_value_put(result, "id", stet_value_string(c->id));
+    stet_value_put(result, "revisions", list);
+    if (next)
+        stet_value_put(result, "next", stet_value_int(next));
     return st;
+}
+
+static stet_status log_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return space_run(ctx, args, SPACE_READ, log_doc, result, err);
 }
 
 static void log_render(stet_render *r, stet_value result) {
@@ -436,7 +461,7 @@ static const stet_param log_params[] = {
     {0},
 };
 
-/* A cursor is id and scope with a tab between, which neither can hold, in base64url: one shell word. */
+/* A cursor is id and scope with a tab between them, which neither can contain, in base64url: one word for the shell. */
 static stet_value cursor_of(const stet_docname *name) {
     char *plain = stet_asprintf("%s\t%s", name->id, name->scope);
     size_t len = strlen(plain);
@@ -459,55 +484,57 @@ static stet_status read_cursor(const char *text, char **plain, stet_docname *out
     return STET_OK;
 }
 
-static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    space_call c;
-    stet_value hold, hold_prefix;
-    stet_arena arena = STET_ARENA_INIT;
+/* `after`: NULL, or the last document of the page before. */
+static stet_status list_after(space_call *c, stet_value args, const stet_docname *after, stet_value *result,
+                              stet_error *err) {
+    stet_value hold, list = stet_value_array();
     stet_doc_info *docs = NULL;
     size_t count = 0;
-    bool none, more = false;
-    char *plain = NULL;
+    bool more = false;
+    stet_doc_filter filter = {.limit = (size_t)stet_value_int_at(args, "limit", 100),
+                              .prefix = stet_value_text_at(args, "prefix", &hold),
+                              .scope = c->scope,
+                              .after = after};
+    *result = stet_value_object();
+    if (c->space) {
+        stet_status st = stet_space_list(c->space, c->branch, &filter, &c->arena, &docs, &count, &more, err);
+        if (st != STET_OK)
+            return st;
+    }
+    for (size_t i = 0; i < count; i++) {
+        stet_value row = stet_value_object();
+        stet_value_put(&row, "id", stet_value_string(docs[i].name.id));
+        stet_value_put(&row, "scope", stet_value_string(docs[i].name.scope));
+        stet_value_put(&row, "seq", stet_value_int(docs[i].seq));
+        stet_value_push(&list, row);
+    }
+    stet_value_put(result, "documents", list);
+    if (more)
+        stet_value_put(result, "next", cursor_of(&docs[count - 1].name));
+    return STET_OK;
+}
+
+static stet_status list_docs(space_call *c, stet_value args, stet_value *result, stet_error *err) {
+    stet_value hold;
     stet_docname after;
-    stet_doc_filter filter = {.limit = (size_t)stet_value_int_at(args, "limit", 100)};
     const char *cursor = stet_value_text_at(args, "after", &hold);
-    stet_status st = cursor ? read_cursor(cursor, &plain, &after, err) : STET_OK;
+    if (!cursor)
+        return list_after(c, args, NULL, result, err);
+    char *plain = NULL;
+    stet_status st = read_cursor(cursor, &plain, &after, err);
     if (st == STET_OK)
-        st = space_begin_list(ctx, args, &c, &none, err);
-    if (st != STET_OK) {
-        stet_free(plain);
-        return st;
-    }
-    filter.prefix = stet_value_text_at(args, "prefix", &hold_prefix);
-    filter.scope = c.scope;
-    filter.after = cursor ? &after : NULL;
-    if (!none)
-        st = stet_space_list(c.space, c.branch, &filter, &arena, &docs, &count, &more, err);
-    if (st == STET_OK) {
-        stet_value list = stet_value_array();
-        for (size_t i = 0; i < count; i++) {
-            stet_value row = stet_value_object();
-            stet_value_put(&row, "id", stet_value_string(docs[i].name.id));
-            stet_value_put(&row, "scope", stet_value_string(docs[i].name.scope));
-            stet_value_put(&row, "seq", stet_value_int(docs[i].seq));
-            stet_value_push(&list, row);
-        }
-        *result = stet_value_object();
-        stet_value_put(result, "documents", list);
-        if (more)
-            stet_value_put(result, "next", cursor_of(&docs[count - 1].name));
-    }
+        st = list_after(c, args, &after, result, err);
     stet_free(plain);
-    stet_arena_release(&arena);
-    space_end(&c);
     return st;
+}
+
+static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return space_run(ctx, args, SPACE_LIST, list_docs, result, err);
 }
 
 static void list_render(stet_render *r, stet_value result) {
     stet_value list = stet_value_get(result, "documents"), next = stet_value_get(result, "next");
-    stet_table t = {.columns = 3};
-    stet_table_cell(&t, "ID");
-    stet_table_cell(&t, "SCOPE");
-    stet_table_cell(&t, "SEQ");
+    stet_table t = stet_table_begin(3, (const char *const[]){"ID", "SCOPE", "SEQ"});
     for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_value row = stet_value_at(list, i), id = stet_value_get(row, "id"), scope = stet_value_get(row, "scope");
         stet_table_cell(&t, stet_value_as_string(&id, NULL));
@@ -582,7 +609,7 @@ static const stet_example list_examples[] = {
     "\"type\":\"object\",\"required\":[\"id\",\"scope\",\"seq\"],\"properties\":{\"id\":{\"type\":\"string\"},"        \
     "\"scope\":{\"type\":\"string\"},\"seq\":{\"type\":\"integer\"}}}},\"next\":{\"type\":\"string\"}}}"
 
-/* Each by two names. */
+/* Defines an operation under two names. */
 #define GET(words, text, shown, more)                                                                                  \
     {                                                                                                                  \
         .name = words, .summary = "Print a document's value or a part of it", .description = text,                     \

@@ -51,7 +51,7 @@ static void add_error(stet_value *checks, const char *name, finding f, stet_erro
     stet_error_clear(why);
 }
 
-static void look_at_libraries(stet_value *checks) {
+static void check_libraries(stet_value *checks) {
     stet_value libraries = stet_ops_libraries();
     stet_buf text = STET_BUF(4096);
     stet_buf_printf(&text, "stet %s", stet_version());
@@ -75,7 +75,7 @@ static char *nearest(const char *path) {
     return at;
 }
 
-static void look_at_space(stet_value *checks, const char *name, const char *dir) {
+static void check_space(stet_value *checks, const char *name, const char *dir) {
     struct statvfs fs;
     if (statvfs(dir, &fs) != 0) {
         add(checks, name, DOUBTFUL, "", "%s: free space is not known: %s", dir, strerror(errno));
@@ -86,7 +86,7 @@ static void look_at_space(stet_value *checks, const char *name, const char *dir)
     add(checks, name, f, "make room on this file system", "%lld MiB free", bytes >> 20);
 }
 
-static void look_at_home(stet_value *checks, char **home) {
+static void check_home(stet_value *checks, char **home) {
     stet_error why = STET_ERROR_INIT;
     if (stet_home_dir(home, &why) != STET_OK) {
         *home = NULL;
@@ -103,7 +103,7 @@ static void look_at_home(stet_value *checks, char **home) {
     stet_free(dir);
 }
 
-static void look_at_file_system(stet_value *checks, const char *local) {
+static void check_file_system(stet_value *checks, const char *local) {
     stet_error why = STET_ERROR_INIT;
     bool network;
     const char *type = "";
@@ -116,7 +116,7 @@ static void look_at_file_system(stet_value *checks, const char *local) {
         add(checks, "file-system", FINE, NULL, "local%s%s", *type ? ": " : "", type);
 }
 
-static void look_at_project(stet_op_ctx *ctx, stet_value *checks, char **local) {
+static void check_project(stet_op_ctx *ctx, stet_value *checks, char **local) {
     stet_error why = STET_ERROR_INIT;
     stet_project *p;
     stet_status status = ctx->project(ctx, &p, &why);
@@ -135,14 +135,14 @@ static void look_at_project(stet_op_ctx *ctx, stet_value *checks, char **local) 
         add(checks, "project", BAD, "make it writable for this user", "%s: %s", dir, strerror(errno));
     else
         add(checks, "project", FINE, NULL, "%s", stet_project_root(p));
-    look_at_file_system(checks, dir);
-    look_at_space(checks, "space", dir);
+    check_file_system(checks, dir);
+    check_space(checks, "space", dir);
     stet_free(wanted);
     *local = dir;
 }
 
-/* Two handles of one file: the second must be refused while the first holds it. The file is removed again. */
-static void look_at_locks(stet_value *checks, const char *dir) {
+/* Opens a file twice: the second lock must be refused while the first is held. The file is removed again. */
+static void check_locks(stet_value *checks, const char *dir) {
     if (!dir || access(dir, W_OK | X_OK) != 0) {
         add(checks, "locks", FINE, NULL, "not tried: there is no directory to write in yet");
         return;
@@ -166,7 +166,7 @@ static void look_at_locks(stet_value *checks, const char *dir) {
     stet_lock_close(two);
     stet_lock_close(one);
     if (stet_file_remove(path, &why) != STET_OK)
-        stet_error_clear(&why); /* it carries pid and time: a sweep finds it */
+        stet_error_clear(&why); /* its name has pid and time, so that a sweep removes it */
     stet_free(path);
 }
 
@@ -179,7 +179,7 @@ static bool read_number(const char *path, long long *out) {
     return got;
 }
 
-static void look_at_inotify(stet_value *checks) {
+static void check_inotify(stet_value *checks) {
     long long watches, instances;
     if (!read_number("/proc/sys/fs/inotify/max_user_watches", &watches) ||
         !read_number("/proc/sys/fs/inotify/max_user_instances", &instances)) {
@@ -192,7 +192,7 @@ static void look_at_inotify(stet_value *checks) {
         "%lld watches, %lld instances", watches, instances);
 }
 
-static void look_at_limits(stet_value *checks) {
+static void check_limits(stet_value *checks) {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0)
         add(checks, "open-files", DOUBTFUL, "", "the limit can't be read: %s", strerror(errno));
@@ -212,8 +212,9 @@ static void plugins_in(stet_buf *found, const char *dir) {
     stet_names_release(&names);
 }
 
-/* Beside the program as built, beside it as installed, and where it was to be installed: the first that has any. */
-static void look_at_plugins(stet_value *checks) {
+/* Beside the program as built, beside it as installed, and in the configured directory: the first that has a
+ * plug-in. */
+static void check_plugins(stet_value *checks) {
     stet_buf found = STET_BUF(4096);
     char *exe = NULL;
     if (stet_file_realpath("/proc/self/exe", &exe, NULL) == STET_OK) {
@@ -234,7 +235,7 @@ static void look_at_plugins(stet_value *checks) {
     stet_buf_release(&found);
 }
 
-static void look_at_time(stet_value *checks, const char *dir) {
+static void check_time(stet_value *checks, const char *dir) {
     int64_t now = stet_clock_ms();
     char text[STET_TIME_TEXT];
     stet_time_print(now, text);
@@ -253,14 +254,14 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
     (void)err;
     stet_value checks = stet_value_array();
     char *home, *local;
-    look_at_libraries(&checks);
-    look_at_home(&checks, &home);
-    look_at_project(ctx, &checks, &local);
-    look_at_locks(&checks, local ? local : home && stet_file_exists(home) ? home : NULL);
-    look_at_inotify(&checks);
-    look_at_limits(&checks);
-    look_at_plugins(&checks);
-    look_at_time(&checks, local);
+    check_libraries(&checks);
+    check_home(&checks, &home);
+    check_project(ctx, &checks, &local);
+    check_locks(&checks, local ? local : home && stet_file_exists(home) ? home : NULL);
+    check_inotify(&checks);
+    check_limits(&checks);
+    check_plugins(&checks);
+    check_time(&checks, local);
     stet_free(home);
     stet_free(local);
     bool ok = true;

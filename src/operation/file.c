@@ -24,7 +24,7 @@ static stet_status begin(stet_op_ctx *ctx, bool write, stet_space **space, stet_
     return status;
 }
 
-/* A path or a pattern of them, as typed, to what it is called as a document. */
+/* Follows a path or a pattern, as typed, and returns its name as a document. */
 static stet_status follow(stet_op_ctx *ctx, stet_files *f, const char *word, stet_error *err) {
     stet_project *project;
     char *path;
@@ -97,7 +97,7 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     size_t total = 0;
     stet_error mine = STET_ERROR_INIT;
     stet_status status = begin(ctx, false, &space, &files, &mine);
-    if (status == STET_NOT_FOUND) { /* nothing was ever followed */
+    if (status == STET_NOT_FOUND) { /* no file was ever followed */
         stet_project *p;
         stet_error_clear(&mine);
         status = ctx->project(ctx, &p, err);
@@ -150,9 +150,9 @@ static void list_render(stet_render *r, stet_value result) {
         stet_buf_str(r->out, "no files are followed\n");
 }
 
-#define STEP_MS 200 /* how often cancellation is looked at */
+#define STEP_MS 200 /* how often cancellation is checked */
 
-static stet_status tell(stet_op_ctx *ctx, const stet_files_report *r, stet_error *err) {
+static stet_status emit_report(stet_op_ctx *ctx, const stet_files_report *r, stet_error *err) {
     if (stet_value_count(r->list) == 0)
         return STET_OK;
     stet_value event = stet_value_object();
@@ -187,7 +187,7 @@ static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         status = stet_watcher_step(watcher, rest < STEP_MS ? (int)rest : STEP_MS, &r, err);
         documents += (int64_t)(r.changed + r.appeared + r.vanished);
         if (status == STET_OK)
-            status = tell(ctx, &r, err);
+            status = emit_report(ctx, &r, err);
         stet_value_release(r.list);
         if (status == STET_OK && ctx->cancelled(ctx))
             status = stet_fail(err, STET_CANCELLED, "stopped watching");

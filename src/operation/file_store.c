@@ -23,7 +23,7 @@ static bool present(stet_project *p) {
     return there;
 }
 
-/* Documents and looks are compared by every scan, and what differs is mended there: nothing is left to check. */
+/* Nothing to do: every scan compares documents with files and repairs differences. */
 static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_value *problems, stet_error *err) {
     (void)ctx;
     (void)p;
@@ -46,14 +46,14 @@ static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_valu
     status = stet_files_open(p, s, &f, err);
     if (status == STET_OK)
         status = stet_needs_open(p, &needs, err);
-    if (status == STET_LIMIT) { /* then everything is followed on */
+    if (status == STET_LIMIT) { /* then all of them stay followed */
         stet_error_clear(err);
         status = STET_OK;
     } else if (status == STET_OK) {
         status = stet_idle_find(needs, f, "main", stet_op_cancelled, ctx, &idle, err);
     }
     for (size_t i = 0; i < idle.len; i++) {
-        bool output = idle.at[i].path && !idle.at[i].changed; /* its record is what --outputs goes by */
+        bool output = idle.at[i].path && !idle.at[i].changed; /* `gc --outputs` needs its record */
         outputs += output && !idle.at[i].kept;
         if (!output)
             *stet_vec_add(&ids) = idle.at[i].id;
@@ -78,8 +78,8 @@ static void put_path(stet_value *row, const char *path) {
     stet_buf_release(&shown);
 }
 
-/* Removes the outputs of one space, then their records: whoever dies in between leaves records of files that are not
- * there. */
+/* Removes the outputs of one space, then their records: a kill in between leaves only records of files that no longer
+ * exist. */
 static stet_status remove_outputs(stet_op_ctx *ctx, stet_project *p, const char *space, bool dry_run, stet_value *gone,
                                   stet_value *kept, int64_t *bytes, stet_error *err) {
     stet_space *s;
@@ -115,7 +115,7 @@ static stet_status remove_outputs(stet_op_ctx *ctx, stet_project *p, const char 
             *stet_vec_add(&ids) = at->id;
         }
     }
-    if (ids.len && !dry_run) { /* of those that are gone, whatever came then */
+    if (ids.len && !dry_run) { /* of the files that were removed, whatever failed afterwards */
         stet_error second = STET_ERROR_INIT;
         stet_status forgot = stet_files_forget(f, ids.at, ids.len, &second);
         if (status == STET_OK) {
@@ -139,7 +139,7 @@ stet_status stet_outputs_gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, ste
     int64_t bytes = 0;
     char *path = stet_project_path(p, STET_FILES_COMMANDS_LOCK), *dir = stet_file_dirname(path);
     stet_status status = STET_OK;
-    if (!dry_run) { /* no drive of commands begins meanwhile */
+    if (!dry_run) { /* ensures that no run begins meanwhile */
         status = stet_file_mkdirs(dir, 0755, err);
         if (status == STET_OK)
             status = stet_lock_open(path, STET_LOCK_PLAIN, &lock, err);

@@ -18,6 +18,8 @@ struct stet_context {
 };
 
 stet_status stet_context_new(const stet_context_options *options, stet_context **out, stet_error *err) {
+    if (!out)
+        return stet_fail_null(err);
     static const stet_context_options none = STET_CONTEXT_OPTIONS_INIT;
     const stet_context_options *given = options ? options : &none;
     char *dir;
@@ -45,6 +47,8 @@ void stet_context_free(stet_context *c) {
 }
 
 void stet_context_cancel(stet_context *c) {
+    if (!c)
+        return;
     atomic_store(&c->cancelled, true);
 }
 
@@ -102,6 +106,8 @@ static stet_status no_operation(const char *name, stet_error *err) {
 
 stet_status stet_context_invoke(stet_context *c, const char *operation, stet_value args, stet_value *result,
                                 stet_error *err) {
+    if (!c || !operation || !result)
+        return stet_fail_null(err);
     const stet_op *op = stet_op_find(operation);
     *result = stet_value_null();
     if (!op)

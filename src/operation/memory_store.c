@@ -29,7 +29,8 @@ static stet_status check_with(check_fn fn, stet_space *s, bool repair, stet_valu
     return st;
 }
 
-/* A file that can't be opened for what it is, is a problem of the space; one that can't be reached fails the check. */
+/* A file that can't be opened because of its content is a problem of the space. One that can't be reached fails the
+ * check. */
 static stet_status check_one(stet_project *p, const char *name, bool repair, stet_value *problems, stet_error *err) {
     stet_error why = STET_ERROR_INIT;
     stet_space *s = NULL;
@@ -66,7 +67,7 @@ static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_va
     return st;
 }
 
-/* Documents of events older than [scheduler] event_days: what was sent so long ago is not sent again. */
+/* Removes documents of events older than [scheduler] event_days: such an event is not expected to be sent again. */
 static stet_status gc_events(stet_project *p, stet_space *s, bool dry_run, int64_t *gone, stet_error *err) {
     stet_value days = stet_project_setting(p, "scheduler.event_days");
     int64_t keep = stet_value_type(days) == STET_TYPE_INT && stet_value_as_int(days) > 0 ? stet_value_as_int(days)
@@ -85,8 +86,8 @@ static stet_status gc_events(stet_project *p, stet_space *s, bool dry_run, int64
     return st;
 }
 
-/* Is the node of an action gone from the graph of its piece? A crash between replacing the graph and forgetting what it
- * no longer has leaves such actions. */
+/* Is the node of an action missing from the graph of its piece? A crash between replacing the graph and forgetting its
+ * removed nodes leaves such actions. */
 typedef struct last_piece {
     int64_t branch;
     stet_piece *piece;

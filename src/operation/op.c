@@ -125,7 +125,7 @@ static stet_status check_choice(const check *c, const stet_param *p, stet_value 
     return STET_INVALID;
 }
 
-/* One value (one element of a repeated one). `*out` belongs to the caller. */
+/* Checks one value (one element of a repeated parameter). `*out` belongs to the caller. */
 static stet_status check_one(const check *c, const stet_param *p, stet_value v, stet_value *out) {
     char name[STET_PARAM_NAME_MAX + 4];
     stet_type type = stet_value_type(v);
@@ -265,7 +265,7 @@ static stet_value parse_literal(const char *json) {
 
 stet_status stet_op_check_spelled(const stet_op *op, stet_value given, stet_op_spelling spelling, stet_value *out,
                                   stet_error *err) {
-    stet_error own = STET_ERROR_INIT; /* so that details can be added whether or not the caller wants them */
+    stet_error own = STET_ERROR_INIT; /* details are added to it whether or not the caller wants the error */
     check c = {op, spelling, err ? err : &own};
     stet_status status = STET_OK;
     stet_value args = stet_value_object();
@@ -387,7 +387,7 @@ stet_value stet_op_result_schema(const stet_op *op) {
     return parse_literal(op->result_schema ? op->result_schema : "{\"type\":\"object\"}");
 }
 
-/* Words that name files are relative to it, and such paths become parts of values. */
+/* Checks the current directory: relative file names start from it, and such paths become parts of values. */
 static stet_status check_dir(const stet_op_ctx *ctx, stet_error *err) {
     if (!ctx->cwd || (ctx->op->flags & STET_OP_NO_PROJECT) || stet_utf8_valid(ctx->cwd, strlen(ctx->cwd)))
         return STET_OK;

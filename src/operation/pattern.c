@@ -18,7 +18,7 @@
 /* The file that the arguments name. */
 typedef struct given_file {
     stet_value hold;
-    const char *shown; /* as it was typed: messages name it so */
+    const char *shown; /* as typed, for messages */
     char *path;
     stet_buf text;
 } given_file;

@@ -86,7 +86,7 @@ static stet_status to_buffer(void *ctx, const void *bytes, size_t len, stet_erro
     return STET_OK;
 }
 
-enum { INLINE_TEXT = 256 * 1024 }; /* bytes that go along in a JSON answer */
+enum { INLINE_TEXT = 256 * 1024 }; /* maximum number of bytes included in a JSON result */
 
 static stet_status give(stet_op_ctx *ctx, stet_persist *p, const stet_persist_content *c, stet_value args,
                         stet_value *result, stet_error *err) {
@@ -108,7 +108,7 @@ static stet_status give(stet_op_ctx *ctx, stet_persist *p, const stet_persist_co
     if (ctx->write_out)
         return stet_persist_read(p, c->id, c->size, to_surface, ctx, err);
     if (c->size > INLINE_TEXT)
-        return STET_OK; /* what it is stands in the result; the bytes need a file */
+        return STET_OK; /* the result describes it; the bytes need a file */
     stet_buf b = STET_BUF(0);
     stet_status status = stet_persist_read(p, c->id, c->size, to_buffer, &b, err);
     if (status == STET_OK && stet_utf8_valid(stet_buf_cstr(&b), b.len))
@@ -127,7 +127,7 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_persist_entry *named = NULL, *e = NULL;
     status = stet_persist_op_find(p, args, &named, err);
     if (status == STET_OK) {
-        /* The same key, but now with objects that are here and right: maybe an older one. */
+        /* The same key, but now with objects that are present and right: maybe an older entry. */
         stet_persist_key key = named->key;
         status = stet_persist_get(p, &key, stet_value_as_bool(stet_value_get(args, "exact")) ? STET_PERSIST_EXACT : 0,
                                   (const char *const[]){kind, NULL}, &e, err);
@@ -150,7 +150,7 @@ static stet_status get_run(stet_op_ctx *ctx, stet_value args, stet_value *result
 static void get_render(stet_render *r, stet_value v) {
     stet_value path = stet_value_get(v, "path"), how = stet_value_get(v, "restored");
     if (stet_value_type(path) != STET_TYPE_STRING)
-        return; /* the bytes themselves were written */
+        return; /* the bytes themselves were written instead */
     stet_buf_str(r->out, "wrote ");
     stet_text_value(r, path);
     stet_buf_printf(r->out, " (%s)\n", stet_value_as_string(&how, NULL));
@@ -192,12 +192,7 @@ static void list_render(stet_render *r, stet_value v) {
         stet_buf_str(r->out, "no entries\n");
         return;
     }
-    stet_table t = {.columns = 5};
-    stet_table_cell(&t, "TIME");
-    stet_table_cell(&t, "MODULE");
-    stet_table_cell(&t, "SIZE");
-    stet_table_cell(&t, "CONTENTS");
-    stet_table_cell(&t, "BLOCK");
+    stet_table t = stet_table_begin(5, (const char *const[]){"TIME", "MODULE", "SIZE", "CONTENTS", "BLOCK"});
     for (size_t i = 0; i < stet_value_count(entries); i++) {
         stet_value e = stet_value_at(entries, i), time = stet_value_get(e, "time"),
                    module = stet_value_get(e, "module"), block = stet_value_get(e, "block");

@@ -56,7 +56,8 @@ stet_status stet_persist_op_created(stet_value value, uint64_t *out, stet_error 
 
 typedef struct finder {
     const char *block;
-    char module[2][STET_PERSIST_HASH + 2]; /* prefixes: as base64url, and what hexadecimal digits give of it */
+    /* Prefixes: one in base64url, and the part of one that hexadecimal digits determine. */
+    char module[2][STET_PERSIST_HASH + 2];
     size_t module_len[2];
     uint64_t created;
     bool exact;
@@ -94,7 +95,7 @@ static bool consider(void *ctx, const stet_persist_entry *e) {
     return true;
 }
 
-/* Block and whole module: no need to look at every entry. */
+/* With a block and a whole module, not every entry has to be visited. */
 static bool is_whole_key(stet_value block, stet_value module, char hash[STET_PERSIST_HASH + 1]) {
     size_t len;
     const char *text = stet_value_as_string(&module, &len);
@@ -130,7 +131,7 @@ stet_status stet_persist_op_find(stet_persist *p, stet_value args, stet_persist_
                 f.module_len[0] = len;
             }
             if (strspn(text, "0123456789abcdef") == len) {
-                /* Three bytes make four characters; what remains of the digits is left out of the prefix. */
+                /* Three bytes make four characters; digits that remain are not part of the prefix. */
                 uint8_t bytes[32];
                 size_t n = len / 6 * 3;
                 if (len == 64)

@@ -183,9 +183,9 @@ static void mark_render(stet_render *r, stet_value v) {
     stet_buf_char(r->out, '\n');
 }
 
-/* Keys of the entries that are there, to tell what came and went. */
+/* The keys of the current entries, to find out what was added and removed. */
 typedef struct known {
-    stet_value keys; /* an object: "block\nmodule\ncreated_at" to the entry */
+    stet_value keys; /* an object: "block\nmodule\ncreated_at" -> the entry */
 } known;
 
 static bool remember(void *ctx, const stet_persist_entry *e) {
@@ -231,7 +231,7 @@ static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         if (until >= 0 && left <= 0)
             break;
         if (left > 500)
-            left = 500; /* Ctrl-C is looked at twice a second */
+            left = 500; /* checks for Ctrl-C twice a second */
         stet_error waited = STET_ERROR_INIT;
         status = stet_persist_wait(p, (int)left, &waited);
         if (status == STET_BUSY || status == STET_CANCELLED) {
@@ -246,7 +246,8 @@ static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         if (status == STET_OK) {
             stet_value event = stet_value_object(), added = only_in(after.keys, before.keys),
                        removed = only_in(before.keys, after.keys);
-            bool any = stet_value_count(added) || stet_value_count(removed); /* a merge alone changes no entry */
+            /* A merge alone does not change any entry. */
+            bool any = stet_value_count(added) || stet_value_count(removed);
             stet_value_put(&event, "event", stet_value_string("changed"));
             stet_value_put(&event, "entries", stet_value_int((int64_t)stet_value_count(after.keys)));
             stet_value_put(&event, "added", added);
@@ -274,7 +275,7 @@ static stet_status watch_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
 
 static void watch_render(stet_render *r, stet_value v) {
     if (stet_value_type(stet_value_get(v, "event")) != STET_TYPE_STRING)
-        return; /* the end says nothing more */
+        return; /* nothing to show at the end */
     static const char *const sides[] = {"added", "removed"};
     for (size_t s = 0; s < 2; s++) {
         stet_value list = stet_value_get(v, sides[s]);
@@ -492,7 +493,7 @@ const stet_op stet_ops_persist_manage[] = {
 static bool present(stet_project *project) {
     char *dir;
     if (stet_persist_project_path(project, &dir, NULL) != STET_OK)
-        return true; /* its configuration is broken: check says so */
+        return true; /* the configuration is invalid: check reports it */
     char *local = stet_project_path(project, "local/persist");
     bool there = stet_file_exists(dir) || stet_persist_was_used(local);
     stet_free(local);
@@ -527,7 +528,7 @@ static stet_status check(stet_op_ctx *ctx, stet_project *project, bool repair, s
     return status;
 }
 
-/* What the configuration says may go, and what nobody came back for: dead temp files and trash whose time is over. */
+/* Removes what the configuration allows, and abandoned files: temporary files of dead processes and expired trash. */
 static stet_status gc(stet_op_ctx *ctx, stet_project *project, bool dry_run, stet_value *report, stet_error *err) {
     (void)ctx;
     stet_persist *p;

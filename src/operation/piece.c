@@ -53,11 +53,7 @@ static void list_render(stet_render *r, stet_value result) {
         stet_buf_str(r->out, "no pieces; make one with: stet run PATTERN\n");
         return;
     }
-    stet_table t = {.columns = 4};
-    stet_table_cell(&t, "PIECE");
-    stet_table_cell(&t, "PATTERN");
-    stet_table_cell(&t, "NODES");
-    stet_table_cell(&t, "GENERATION");
+    stet_table t = stet_table_begin(4, (const char *const[]){"PIECE", "PATTERN", "NODES", "GENERATION"});
     for (size_t i = 0; i < stet_value_count(rows); i++) {
         stet_value row = stet_value_at(rows, i), name = stet_value_get(row, "piece"),
                    pattern = stet_value_get(row, "pattern");
@@ -70,7 +66,7 @@ static void list_render(stet_render *r, stet_value result) {
     stet_table_print(&t, r, true);
 }
 
-/* Names under which events are sent, "rows[KEY].add" for those that each child has. */
+/* The names to which events can be sent; "rows[KEY].add" for those that each child has. */
 static stet_value stream_names(const stet_piece *p) {
     stet_value process = stet_value_get(p->envelope, "process"), streams = stet_value_get(process, "streams"),
                of_children = stet_value_get(process, "childStreams"), names = stet_value_array();
@@ -81,7 +77,7 @@ static stet_value stream_names(const stet_piece *p) {
     return names;
 }
 
-/* What is shown is stored; this says whether it is also what the pattern file asks for by now. */
+/* The stored piece is shown; this adds whether it still agrees with its pattern file. */
 static stet_status put_now(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
     piece_begin(ctx, args, PIECE_NOW, &c, err);
@@ -157,7 +153,7 @@ static void show_render(stet_render *r, stet_value result) {
     show_value(r, "result", stet_value_get(result, "result"));
 }
 
-/* With the nodes of children. */
+/* The graph with the nodes of children. */
 static stet_status whole_graph(piece_call *c, const stet_piece *p, int64_t at, stet_process **out, stet_error *err) {
     *out = NULL;
     stet_status status = stet_piece_process(c->space, c->branch, p, at, out, err);
@@ -202,7 +198,7 @@ static stet_value changes_value(const stet_process_diff *d, const stet_process *
     return list;
 }
 
-/* "A..B", or "A": from A to now. */
+/* "A..B", or "A": from A until now. */
 static stet_status diff_run(piece_call *c, const stet_piece *p, const char *text, stet_value *result, stet_error *err) {
     char *end;
     long long a = strtoll(text, &end, 10), b = p->generation;

@@ -33,17 +33,17 @@ typedef struct looking {
     piece_call *call;
 } looking;
 
-static void look_note(void *ctx, const stet_error *what) {
+static void preview_note(void *ctx, const stet_error *what) {
     const looking *l = ctx;
     show_note(l->op, what);
 }
 
-static bool look_cancelled(void *ctx) {
+static bool preview_cancelled(void *ctx) {
     const looking *l = ctx;
     return stet_op_cancelled(l->op);
 }
 
-static void look_wrong(void *ctx, const char *piece, const stet_error *why) {
+static void preview_wrong(void *ctx, const char *piece, const stet_error *why) {
     const looking *l = ctx;
     stet_value_put(&l->call->invalid, piece, stet_value_string(why->message));
 }
@@ -70,15 +70,15 @@ stet_value piece_wrong(piece_call *c, const stet_piece *p) {
     return message;
 }
 
-/* A copy with patterns and files as they are now, if they have changed. */
+/* Opens a copy with the patterns and files as they are now, if they have changed. */
 static stet_status preview(piece_call *c) {
     looking l = {c->ctx, c};
     stet_drive_spec spec = {.space = c->space_name,
                             .branch = c->branch_name,
                             .ctx = &l,
-                            .note = look_note,
-                            .wrong = look_wrong,
-                            .cancelled = look_cancelled};
+                            .note = preview_note,
+                            .wrong = preview_wrong,
+                            .cancelled = preview_cancelled};
     bool changed = false;
     c->invalid = stet_value_object();
     stet_status status = stet_drive_preview(c->project, &spec, &c->now, &changed, c->err);
@@ -97,7 +97,7 @@ static stet_status open_call(piece_call *c, piece_access access) {
     if (status != STET_OK)
         return status;
     status = stet_space_open(c->project, c->space_name, flags, &c->space, &why);
-    /* The space that everything goes to by default is made by the first write. */
+    /* The default space is created by the first write. */
     c->absent = status == STET_NOT_FOUND && strcmp(c->space_name, "main") == 0 && !*c->branch_name;
     if (c->absent)
         stet_error_clear(&why);
@@ -108,7 +108,7 @@ static stet_status open_call(piece_call *c, piece_access access) {
     if (status != STET_OK)
         return status;
     bool persist = stet_drive_persist(c->project);
-    /* Whoever only reads has no use for a memory of runs. */
+    /* A caller that only reads does not need the store of earlier results. */
     stet_sched_opts opts = {.persist = persist && access == PIECE_WRITE};
     stet_observe_switch(c->space, persist);
     return stet_sched_open(c->project, c->space, c->branch_name, &opts, &c->sched, c->err);
@@ -167,7 +167,7 @@ stet_status piece_find(piece_call *c, stet_value args, stet_piece **out, stet_er
     stet_free(name);
     if (status != STET_OK || stet_value_type(stet_value_get(args, "piece")) == STET_TYPE_STRING)
         return status;
-    piece_call lister = *c; /* a failure is this caller's, and does not stick to the call */
+    piece_call lister = *c; /* a failure is returned by this function, and does not stick to the call */
     lister.err = err;
     names = piece_names_in(&lister, args, LISTED, &more);
     status = lister.status;
@@ -281,7 +281,7 @@ void piece_render_owed(stet_render *r, stet_value owed) {
     stet_buf_str(r->out, "; the next run does, and may find more to do\n");
 }
 
-/* A list as a member, unless it is empty. */
+/* Adds a list as a member, unless it is empty. */
 static void put_list(stet_value *row, const char *name, stet_value list) {
     if (stet_value_count(list) > 0)
         stet_value_put(row, name, list);
@@ -382,7 +382,7 @@ void piece_render_absent(stet_render *r, stet_value result) {
 }
 
 void piece_render_overridden(stet_render *r, stet_value names) {
-    enum { SHOWN = 20 }; /* each child may have some */
+    enum { SHOWN = 20 }; /* each child may have failures */
     for (size_t i = 0; i < stet_value_count(names) && i < SHOWN; i++) {
         stet_buf_str(r->out, i ? ", " : "overridden: ");
         stet_text_value(r, stet_value_at(names, i));
@@ -450,12 +450,12 @@ static void render_problem(stet_render *r, stet_value p) {
     stet_text_plain(r, stet_buf_cstr(&said_why), said_why.len);
     stet_buf_release(&said_why);
     stet_buf_char(r->out, '\n');
-    /* What a failed command said, whole. */
+    /* The complete output of a failed command. */
     static const char *const streams[] = {"stdout", "stderr"};
     for (int i = 0; i < 2; i++) {
-        stet_value said = stet_value_get(stet_value_get(error, "details"), streams[i]);
+        stet_value output = stet_value_get(stet_value_get(error, "details"), streams[i]);
         size_t len;
-        const char *text = stet_value_as_string(&said, &len);
+        const char *text = stet_value_as_string(&output, &len);
         if (!text)
             continue;
         stet_buf_add(r->out, text, len);
@@ -471,7 +471,7 @@ static void render_problem(stet_render *r, stet_value p) {
     }
 }
 
-/* One that failed at an earlier start. What it printed was shown then, and is in that run's log. */
+/* Prints actions that failed at an earlier start. Their output was shown then, and is in the log of that run. */
 static void render_before(stet_render *r, stet_value list) {
     size_t n = stet_value_count(list);
     for (size_t i = 0; i < n && i < 20; i++) {

@@ -68,7 +68,7 @@ static void list_render(stet_render *r, stet_value result) {
     }
 }
 
-/* The directory that was named, else the one the command works on. Caller frees. */
+/* The directory that was named, otherwise the current one. Caller frees. */
 static char *named_dir(stet_op_ctx *ctx, stet_value args) {
     char *dir = stet_op_path_arg(ctx, args, "dir");
     return dir ? dir : stet_strdup(ctx->project_dir ? ctx->project_dir : ctx->cwd);

@@ -9,7 +9,7 @@
 
 static bool present(stet_project *p) {
     (void)p;
-    return true; /* an open project is one */
+    return true; /* an open project always exists */
 }
 
 static void add_problem(stet_value *problems, const char *where, const char *what, bool repaired) {
@@ -18,7 +18,7 @@ static void add_problem(stet_value *problems, const char *where, const char *wha
 
 static bool has_line(const stet_buf *text, const char *line) {
     size_t n = strlen(line);
-    for (size_t at = 0; at < text->len;) { /* it may have a NUL */
+    for (size_t at = 0; at < text->len;) { /* it may contain a NUL */
         const char *end = memchr(text->data + at, '\n', text->len - at);
         size_t len = end ? (size_t)(end - text->data) - at : text->len - at;
         if ((len == n || (len == n + 1 && text->data[at + n] == '\r')) && memcmp(text->data + at, line, n) == 0)
@@ -28,7 +28,7 @@ static bool has_line(const stet_buf *text, const char *line) {
     return false;
 }
 
-/* Databases that Git or a file synchroniser carries to another machine are corrupt there. */
+/* Databases that Git or a file synchroniser copies to another machine are corrupt there. */
 static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_value *problems, stet_error *err) {
     (void)ctx;
     char *path = stet_project_path(p, ".gitignore");
@@ -55,15 +55,8 @@ static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_va
 static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_value *report, stet_error *err) {
     char *dir = stet_project_path(p, "local/temp");
     stet_names names = {0};
-    stet_error why = STET_ERROR_INIT;
     int64_t items = 0, bytes = 0;
-    stet_status status = stet_file_list(dir, &names, &why);
-    if (status == STET_NOT_FOUND) {
-        stet_error_clear(&why);
-        status = STET_OK;
-    } else if (status != STET_OK) {
-        stet_error_move(err, &why);
-    }
+    stet_status status = stet_file_list_if_there(dir, &names, err);
     for (size_t i = 0; status == STET_OK && i < names.len; i++) {
         if (ctx->cancelled(ctx)) {
             status = stet_fail(err, STET_CANCELLED, "interrupted");

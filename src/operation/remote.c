@@ -157,7 +157,7 @@ static stet_status push_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_value name = stet_value_get(args, "name"), heads = stet_value_get(args, "head");
     stet_remote_opts o = {.cancelled = give_up, .progress = tell, .ctx = ctx};
     size_t count = stet_value_count(heads);
-    stet_value *kept = stet_alloc((count + 1) * sizeof *kept); /* short strings live in their values */
+    stet_value *kept = stet_alloc((count + 1) * sizeof *kept); /* short strings are stored inside their values */
     const char **names = stet_alloc((count + 1) * sizeof *names);
     for (size_t i = 0; i < count; i++) {
         kept[i] = stet_value_at(heads, i);

@@ -11,6 +11,17 @@ stet_status stet_repo_op_open(stet_op_ctx *ctx, stet_repo **out, stet_error *err
                          : st;
 }
 
+stet_status stet_repo_op_run(stet_op_ctx *ctx, stet_value args, stet_repo_op_fn *fn, stet_value *result,
+                             stet_error *err) {
+    stet_repo *r;
+    stet_status st = stet_repo_op_open(ctx, &r, err);
+    if (st != STET_OK)
+        return st;
+    st = fn(r, args, result, err);
+    stet_repo_close(r);
+    return st;
+}
+
 void stet_repo_op_short(stet_value id, char out[16]) {
     if (stet_value_type(id) != STET_TYPE_STRING) {
         memcpy(out, "-", 2);

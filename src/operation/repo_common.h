@@ -6,7 +6,11 @@
 #include "repo/repo.h"
 
 /* Opens the repository of the project; read-only if the operation only reads. */
-stet_status stet_repo_op_open(stet_op_ctx *ctx, stet_repo **out, stet_error *err);
+STET_CHECKED stet_status stet_repo_op_open(stet_op_ctx *ctx, stet_repo **out, stet_error *err);
+/* Opens it, calls the function and closes it. */
+typedef stet_status stet_repo_op_fn(stet_repo *r, stet_value args, stet_value *result, stet_error *err);
+STET_CHECKED stet_status stet_repo_op_run(stet_op_ctx *ctx, stet_value args, stet_repo_op_fn *fn, stet_value *result,
+                                          stet_error *err);
 /* The first 12 digits of an id, or "-" for null. */
 void stet_repo_op_short(stet_value id, char out[16]);
 

@@ -26,7 +26,7 @@ static stet_status settled(void *ctx, const stet_sched_report *report, int64_t d
     return status;
 }
 
-/* stet.toml here or in a directory above. Caller frees; NULL. */
+/* The path of stet.toml in this directory or the nearest one above it; NULL: there is none. Caller frees. */
 static char *find_upward(const char *from) {
     char *dir = stet_strdup(from);
     for (;;) {
@@ -47,7 +47,8 @@ static char *find_upward(const char *from) {
     return NULL;
 }
 
-/* The first word is a pattern if there is such a file; else it is a node like the others, of the nearest stet.toml. */
+/* The first word is a pattern if a file of that name exists; otherwise it is a node, like the other words, of the
+ * nearest stet.toml. */
 static stet_status which_pattern(stet_op_ctx *ctx, stet_value args, char **path, stet_value *nodes, stet_error *err) {
     stet_value hold;
     const char *word = stet_value_text_at_or(args, "pattern", "", &hold);
@@ -106,7 +107,7 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
                             .explain = stet_value_as_bool(stet_value_get(args, "explain")),
                             .dry_run = stet_value_as_bool(stet_value_get(args, "dry_run"))};
     status = piece_drive(ctx, &spec, result, err);
-    if (status == STET_OK && spec.watch) { /* what each settling came to was told when it did */
+    if (status == STET_OK && spec.watch) { /* each settling was reported when it ended */
         stet_value_release(*result);
         *result = stet_value_null();
     }

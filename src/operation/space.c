@@ -21,7 +21,7 @@ static stet_value space_row(stet_project *p, const char *name) {
         stet_value_put(&row, "seq", stet_value_int(stats.seq));
         stet_value_put(&row, "documents", stet_value_int(stats.documents));
         stet_value_put(&row, "bytes", stet_value_int(stats.bytes));
-    } else { /* one that can't be opened is shown as that, and the others as they are */
+    } else { /* a space that can't be opened is listed as such */
         stet_value_put(&row, "error", stet_value_string(why.message));
     }
     stet_error_clear(&why);
@@ -53,10 +53,7 @@ static void spaces_render(stet_render *r, stet_value result) {
         stet_buf_str(r->out, "no spaces; the first write makes one\n");
         return;
     }
-    stet_table t = {.columns = 5};
-    static const char *const heads[] = {"SPACE", "SEQ", "DOCUMENTS", "BYTES", "UUID"};
-    for (size_t i = 0; i < 5; i++)
-        stet_table_cell(&t, heads[i]);
+    stet_table t = stet_table_begin(5, (const char *const[]){"SPACE", "SEQ", "DOCUMENTS", "BYTES", "UUID"});
     for (size_t i = 0; i < stet_value_count(list); i++) {
         stet_value row = stet_value_at(list, i), name = stet_value_get(row, "name"),
                    error = stet_value_get(row, "error");
@@ -74,29 +71,28 @@ static void spaces_render(stet_render *r, stet_value result) {
     stet_table_print(&t, r, true);
 }
 
-static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    space_call c;
+static stet_status stat_space(space_call *c, stet_value args, stet_value *result, stet_error *err) {
+    (void)args;
     stet_space_stats stats;
-    stet_status st = space_begin(ctx, args, SPACE_READ, &c, err);
+    stet_status st = stet_space_stat(c->space, &stats, err);
     if (st != STET_OK)
         return st;
-    st = stet_space_stat(c.space, &stats, err);
-    if (st == STET_OK) {
-        *result = stet_value_object();
-        stet_value_put(result, "name", stet_value_string(c.space_name));
-        stet_value_put(result, "uuid", stet_value_string(stet_space_uuid(c.space)));
-        stet_value_put(result, "seq", stet_value_int(stats.seq));
-        stet_value_put(result, "documents", stet_value_int(stats.documents));
-        stet_value_put(result, "branches", stet_value_int(stats.branches));
-        stet_value_put(result, "commits", stet_value_int(stats.commits));
-        stet_value_put(result, "snapshots", stet_value_int(stats.snapshots));
-        stet_value_put(result, "sessions", stet_value_int(stats.sessions));
-        stet_value_put(result, "bytes", stet_value_int(stats.bytes));
-        stet_value_put(result, "wal_bytes", stet_value_int(stats.wal_bytes));
-        st = observe_stats(c.space, result, err);
-    }
-    space_end(&c);
-    return st;
+    *result = stet_value_object();
+    stet_value_put(result, "name", stet_value_string(c->space_name));
+    stet_value_put(result, "uuid", stet_value_string(stet_space_uuid(c->space)));
+    stet_value_put(result, "seq", stet_value_int(stats.seq));
+    stet_value_put(result, "documents", stet_value_int(stats.documents));
+    stet_value_put(result, "branches", stet_value_int(stats.branches));
+    stet_value_put(result, "commits", stet_value_int(stats.commits));
+    stet_value_put(result, "snapshots", stet_value_int(stats.snapshots));
+    stet_value_put(result, "sessions", stet_value_int(stats.sessions));
+    stet_value_put(result, "bytes", stet_value_int(stats.bytes));
+    stet_value_put(result, "wal_bytes", stet_value_int(stats.wal_bytes));
+    return observe_stats(c->space, result, err);
+}
+
+static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return space_run(ctx, args, SPACE_READ, stat_space, result, err);
 }
 
 static void stats_render(stet_render *r, stet_value result) {
@@ -113,38 +109,29 @@ static void stats_render(stet_render *r, stet_value result) {
     }
 }
 
-/* Changes of one cell: the document's own history is walked, newest first. */
-static stet_status cell_changes(space_call *c, stet_value args, const char *cell, size_t limit, stet_value *list,
-                                stet_error *err) {
-    stet_arena arena = STET_ARENA_INIT;
-    stet_path path = STET_PATH_INIT;
-    stet_overlap *at;
+/* The changes of one cell: walks the history of its document, newest first. */
+static stet_status cell_changes(space_call *c, stet_value args, size_t limit, stet_value *list, stet_error *err) {
+    stet_overlap *at = NULL;
     size_t count = 0;
-    char *id = NULL;
     int64_t doc = 0;
-    stet_status st = stet_cell_parse(cell, stet_value_as_bool(stet_value_get(args, "meta")), &id, &path, err);
-    stet_docname name = {id, c->scope};
-    if (st == STET_OK)
-        st = stet_space_doc(c->space, &name, &doc, err);
-    if (st == STET_OK && doc)
-        st = stet_space_overlaps(c->space, c->branch, doc, stet_path_ref(&path),
-                                 stet_value_as_bool(stet_value_get(args, "shallow")) ? STET_SHALLOW : STET_RECURSIVE,
-                                 stet_value_int_at(args, "after", 0), stet_value_int_at(args, "before", 0), limit,
-                                 &arena, &at, &count, err);
+    stet_status st = space_cell(c, args, err);
+    if (st != STET_OK || (st = stet_space_doc(c->space, &c->doc, &doc, err)) != STET_OK || !doc)
+        return st;
+    st = stet_space_overlaps(c->space, c->branch, doc, stet_path_ref(&c->path),
+                             stet_value_as_bool(stet_value_get(args, "shallow")) ? STET_SHALLOW : STET_RECURSIVE,
+                             stet_value_int_at(args, "after", 0), stet_value_int_at(args, "before", 0), limit,
+                             &c->arena, &at, &count, err);
     for (size_t i = 0; st == STET_OK && i < count; i++) {
-        stet_doc_change one = {.doc = doc, .name = {id, c->scope}, .at = &at[i].change, .len = 1};
+        stet_doc_change one = {.doc = doc, .name = c->doc, .at = &at[i].change, .len = 1};
         stet_value change = stet_changes_value(&one, 1), leaf = stet_value_retain(stet_value_at(change, 0));
         stet_value_release(change);
         stet_value_put(&leaf, "seq", stet_value_int(at[i].seq));
         stet_value_push(list, leaf);
     }
-    stet_free(id);
-    stet_path_release(&path);
-    stet_arena_release(&arena);
     return st;
 }
 
-/* Changes of everything, oldest first, whole commits. `*next`: the --after of the next page. */
+/* All changes, oldest first, in whole commits. `*next`: the --after of the next page. */
 static stet_status all_changes(space_call *c, stet_value args, size_t limit, stet_value *list, int64_t *next,
                                stet_error *err) {
     int64_t after = stet_value_int_at(args, "after", 0), before = stet_value_int_at(args, "before", 0);
@@ -181,32 +168,25 @@ static stet_status all_changes(space_call *c, stet_value args, size_t limit, ste
     return st;
 }
 
-static stet_status changes_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    space_call c;
-    stet_value hold, list = stet_value_array();
-    bool none;
+static stet_status list_changes(space_call *c, stet_value args, stet_value *result, stet_error *err) {
+    stet_value list = stet_value_array();
     int64_t next = 0;
     size_t limit = (size_t)stet_value_int_at(args, "limit", 100);
-    stet_status st = space_begin_list(ctx, args, &c, &none, err);
-    if (st != STET_OK) {
-        stet_value_release(list);
-        return st;
-    }
-    const char *cell = stet_value_text_at(args, "cell", &hold);
-    if (!none && cell)
-        st = cell_changes(&c, args, cell, limit, &list, err);
-    else if (!none)
-        st = all_changes(&c, args, limit, &list, &next, err);
-    if (st == STET_OK) {
-        *result = stet_value_object();
-        stet_value_put(result, "seq", stet_value_int(none ? 0 : stet_space_known(c.space)));
-        stet_value_put(result, "changes", stet_value_retain(list));
-        if (next)
-            stet_value_put(result, "next", stet_value_int(next));
-    }
-    stet_value_release(list);
-    space_end(&c);
+    stet_status st = STET_OK;
+    if (c->space && stet_value_type(stet_value_get(args, "cell")) == STET_TYPE_STRING)
+        st = cell_changes(c, args, limit, &list, err);
+    else if (c->space)
+        st = all_changes(c, args, limit, &list, &next, err);
+    *result = stet_value_object();
+    stet_value_put(result, "seq", stet_value_int(c->space ? stet_space_known(c->space) : 0));
+    stet_value_put(result, "changes", list);
+    if (next)
+        stet_value_put(result, "next", stet_value_int(next));
     return st;
+}
+
+static stet_status changes_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return space_run(ctx, args, SPACE_LIST, list_changes, result, err);
 }
 
 static void changes_render(stet_render *r, stet_value result) {

@@ -8,7 +8,7 @@
 #include "operation/text.h"
 #include "os/clock.h"
 
-/* Names with a NUL inside would be cut: no space, branch, scope or id has one. */
+/* A name with a NUL inside would be cut. No space, branch, scope or id contains one. */
 static stet_status no_nul(stet_value args, const char *name, stet_error *err) {
     stet_value v = stet_value_get(args, name);
     size_t len;
@@ -18,47 +18,66 @@ static stet_status no_nul(stet_value args, const char *name, stet_error *err) {
     return STET_OK;
 }
 
-stet_status space_begin(stet_op_ctx *ctx, stet_value args, space_access access, space_call *c, stet_error *err) {
+static stet_status open_space(space_call *c, stet_value args, space_access access, stet_error *err) {
     static const char *const texts[] = {"space", "branch", "scope", "cell", "id"};
-    *c = (space_call){0};
-    stet_status st = STET_OK;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts && st == STET_OK; i++)
-        st = no_nul(args, texts[i], err);
-    if (st != STET_OK)
-        return st;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        stet_status st = no_nul(args, texts[i], err);
+        if (st != STET_OK)
+            return st;
+    }
     c->space_name = stet_value_text_at(args, "space", &c->hold[0]);
     c->branch_name = stet_value_text_at(args, "branch", &c->hold[1]);
     c->scope = stet_value_text_at(args, "scope", &c->hold[2]);
     stet_project *p;
-    if ((st = ctx->project(ctx, &p, err)) != STET_OK)
-        return st;
-    unsigned flags = access == SPACE_READ ? STET_SPACE_READ_ONLY : 0;
-    if ((st = stet_space_open(p, c->space_name ? c->space_name : "main", flags, &c->space, err)) != STET_OK)
-        return st;
-    st = stet_space_branch(c->space, c->branch_name, &c->branch, err);
+    stet_status st = c->ctx->project(c->ctx, &p, err);
     if (st != STET_OK)
-        space_end(c);
-    return st;
+        return st;
+    const char *name = c->space_name ? c->space_name : "main";
+    bool is_default = strcmp(name, "main") == 0 && (!c->branch_name || !*c->branch_name);
+    stet_error why = STET_ERROR_INIT;
+    st = stet_space_open(p, name, access == SPACE_WRITE ? 0 : STET_SPACE_READ_ONLY, &c->space, &why);
+    if (st == STET_NOT_FOUND && access == SPACE_LIST && is_default) {
+        stet_error_clear(&why);
+        return STET_OK;
+    }
+    stet_error_move(err, &why);
+    return st == STET_OK ? stet_space_branch(c->space, c->branch_name, &c->branch, err) : st;
 }
 
-stet_status space_begin_list(stet_op_ctx *ctx, stet_value args, space_call *c, bool *none, stet_error *err) {
-    stet_error why = STET_ERROR_INIT;
-    stet_status st = space_begin(ctx, args, SPACE_READ, c, &why);
-    *none = st == STET_NOT_FOUND && !c->space && (!c->space_name || strcmp(c->space_name, "main") == 0) &&
-            (!c->branch_name || !*c->branch_name);
-    if (*none) {
-        stet_project *p;
-        stet_error_clear(&why);
-        return ctx->project(ctx, &p, err); /* no project is still an error */
-    }
+stet_status space_begin(stet_op_ctx *ctx, stet_value args, space_access access, space_call *c, stet_error *err) {
+    *c = (space_call){.ctx = ctx, .path = STET_PATH_INIT, .arena = STET_ARENA_INIT};
+    stet_status st = open_space(c, args, access, err);
     if (st != STET_OK)
-        stet_error_move(err, &why);
+        space_end(c);
     return st;
 }
 
 void space_end(space_call *c) {
     stet_space_close(c->space);
     c->space = NULL;
+    stet_free(c->id);
+    c->id = NULL;
+    stet_path_release(&c->path);
+    stet_arena_release(&c->arena);
+}
+
+stet_status space_run(stet_op_ctx *ctx, stet_value args, space_access access, space_fn *fn, stet_value *result,
+                      stet_error *err) {
+    space_call c;
+    stet_status st = space_begin(ctx, args, access, &c, err);
+    if (st != STET_OK)
+        return st;
+    st = fn(&c, args, result, err);
+    space_end(&c);
+    return st;
+}
+
+stet_status space_cell(space_call *c, stet_value args, stet_error *err) {
+    stet_value hold;
+    bool meta = stet_value_as_bool(stet_value_get(args, "meta"));
+    stet_status st = stet_cell_parse(stet_value_text_at(args, "cell", &hold), meta, &c->id, &c->path, err);
+    c->doc = (stet_docname){c->id, c->scope};
+    return st;
 }
 
 stet_value space_pointer(stet_pathref path) {
@@ -101,7 +120,7 @@ void space_render_changes(stet_render *r, stet_value changes, bool ids) {
         stet_value_as_string(&path, &len);
         if (len > 0)
             stet_text_value(r, path);
-        else /* the envelope itself appeared or went */
+        else /* the envelope itself was added or removed */
             stet_buf_str(r->out, "(the whole document)");
         stet_buf_char(r->out, '\n');
     }

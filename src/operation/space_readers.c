@@ -58,7 +58,8 @@ static stet_value reader_value(const stet_action_record *r, stet_action_state st
     return v;
 }
 
-/* What is wrong with the piece of an action as a whole, or null; asked once for each piece. Borrowed from `known`. */
+/* The problem that the piece of an action has as a whole, or null; determined once for each piece. Borrowed from
+ * `known`. */
 static stet_value wrong_of(piece_call *c, const stet_action_key *key, stet_value *known) {
     char *name = stet_piece_of_action(key);
     stet_piece *p = NULL;
@@ -85,7 +86,7 @@ static void add_readers(piece_call *c, const int64_t *at, size_t len, stet_value
             stet_value wrong = wrong_of(c, &r.key, &known);
             if (piece_good(c))
                 stet_value_push(list, reader_value(&r, piece_state_in(wrong, all, &r), c->space_name));
-        } else if (status != STET_NOT_FOUND) { /* then the pattern has changed, and the node is gone */
+        } else if (status != STET_NOT_FOUND) { /* not found: the pattern has changed, and the node no longer exists */
             c->status = status;
             stet_error_move(c->err, &mine);
         }
@@ -95,7 +96,7 @@ static void add_readers(piece_call *c, const int64_t *at, size_t len, stet_value
     stet_value_release(known);
 }
 
-/* Those of one other space, which follow each other. */
+/* Adds the readers in one other space, which are consecutive in the list. */
 static stet_status add_far_space(stet_op_ctx *ctx, const stet_far_reader *at, size_t len, stet_value *list,
                                  stet_error *err) {
     piece_call c;
@@ -117,7 +118,8 @@ static stet_status add_far_space(stet_op_ctx *ctx, const stet_far_reader *at, si
     return status;
 }
 
-/* Actions of other spaces. One whose space can't be opened is shown by its number: it reads all the same. */
+/* Adds actions of other spaces. If a space can't be opened, its action is shown by number, because it is a reader all
+ * the same. */
 static void add_far(stet_op_ctx *ctx, const stet_far_reader *at, size_t len, stet_value *list) {
     for (size_t i = 0, end; i < len; i = end) {
         stet_error why = STET_ERROR_INIT;
@@ -151,26 +153,23 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_status status = space_begin(ctx, args, SPACE_READ, &asked, err);
     if (status != STET_OK)
         return status;
-    /* The readers are recorded in the space; their states, with patterns and files as they are now, maybe in a copy. */
+    /* The readers are recorded in the space. Their states take patterns and files as they are now, if need be in a
+     * copy. */
     piece_begin(ctx, args, PIECE_NOW, &c, err);
-    char *id = NULL;
-    stet_path path = STET_PATH_INIT;
     stet_numbers readers = {0}, writers = {0};
     stet_far_reader *far = NULL;
     size_t far_count = 0;
-    stet_arena arena = STET_ARENA_INIT;
     stet_value list = stet_value_array(), owners = stet_value_array();
     stet_change_kind kind = stet_value_as_bool(stet_value_get(args, "value")) ? STET_VALUE : STET_KEYSET;
     if (piece_good(&c))
-        c.status = stet_cell_parse(cell, stet_value_as_bool(stet_value_get(args, "meta")), &id, &path, err);
-    stet_docname name = {id, asked.scope};
+        c.status = space_cell(&asked, args, err);
+    stet_pathref path = stet_path_ref(&asked.path);
     if (piece_good(&c))
-        c.status = stet_observe_readers(asked.space, asked.branch, &name, stet_path_ref(&path), kind, &readers, err);
+        c.status = stet_observe_readers(asked.space, asked.branch, &asked.doc, path, kind, &readers, err);
     if (piece_good(&c) && c.branch == 0)
-        c.status =
-            stet_observe_far_readers(asked.space, &name, stet_path_ref(&path), kind, &arena, &far, &far_count, err);
+        c.status = stet_observe_far_readers(asked.space, &asked.doc, path, kind, &asked.arena, &far, &far_count, err);
     if (piece_good(&c))
-        c.status = stet_observe_writers(asked.space, asked.branch, &name, stet_path_ref(&path),
+        c.status = stet_observe_writers(asked.space, asked.branch, &asked.doc, path,
                                         STET_WRITE_KNOWN | STET_WRITE_DECLARED | STET_WRITE_ENVELOPE, &writers, err);
     add_readers(&c, readers.at, readers.len, &list);
     if (piece_good(&c))
@@ -182,9 +181,6 @@ static stet_status readers_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_value_put(result, "writers", owners);
     stet_numbers_release(&readers);
     stet_numbers_release(&writers);
-    stet_arena_release(&arena);
-    stet_free(id);
-    stet_path_release(&path);
     space_end(&asked);
     return piece_end(&c);
 }
@@ -198,8 +194,9 @@ static void render_actions(stet_render *r, const char *verb, stet_value list) {
             stet_value row = stet_value_at(list, i), v = stet_value_get(row, columns[k]),
                        scope = stet_value_get(row, "scope");
             const char *text = stet_value_as_string(&v, NULL), *in = stet_value_as_string(&scope, NULL);
-            bool told = k != 2 || !in || !*in || (text && strchr(text, '@')); /* a piece has its scope in its name */
-            char *shown = stet_asprintf(told ? "%s" : "%s (scope %s)", text ? text : "", in);
+            /* The name of a piece includes its scope. */
+            bool complete = k != 2 || !in || !*in || (text && strchr(text, '@'));
+            char *shown = stet_asprintf(complete ? "%s" : "%s (scope %s)", text ? text : "", in);
             stet_table_cell(&t, shown);
             stet_free(shown);
         }

@@ -12,7 +12,7 @@ typedef struct counted {
     const stet_piece *piece;
     const stet_standing *standing;
     /* Each action counts once, by its state: one that failed and is outdated counts as outdated. */
-    size_t states[4], recorded, failed; /* failed: of those that are counted in another state */
+    size_t states[4], recorded, failed; /* failed: those among them that are counted in another state */
 } counted;
 
 static void count_one(piece_call *c, counted *n, int64_t action) {
@@ -25,7 +25,7 @@ static void count_one(piece_call *c, counted *n, int64_t action) {
         n->recorded++;
         n->failed += stet_action_fails(&r);
     }
-    if (status != STET_OK && status != STET_NOT_FOUND) { /* not found: a mark that is left of a removed action */
+    if (status != STET_OK && status != STET_NOT_FOUND) { /* not found: a mark left by a removed action */
         c->status = status;
         stet_error_move(c->err, &mine);
     }
@@ -33,7 +33,7 @@ static void count_one(piece_call *c, counted *n, int64_t action) {
     stet_arena_release(&arena);
 }
 
-/* Counts what is not up to date: it is little, or about to run, so each action is looked at by name. */
+/* Counts actions that are not up to date. They are few, or about to run, so that each is looked up by name. */
 static void count_marked(piece_call *c, counted *n, stet_value failures) {
     const stet_standing *s = n->standing;
     for (size_t i = 0; i < s->marked_count && piece_good(c); i++)
@@ -57,7 +57,7 @@ static void count_piece(piece_call *c, const stet_piece *p, stet_value *row) {
     count_marked(c, &n, failures);
     if (piece_good(c) && p->has_children)
         c->status = stet_observe_known(c->space, c->branch, p->doc, p->scope, &known, c->err);
-    /* One that failed, and whose inputs are what they were, does not run again by itself; but it is not up to date. */
+    /* An action that failed, and whose inputs are unchanged, does not run again by itself; but it is not up to date. */
     size_t all_failed = stet_value_count(failures), actions = p->node_count - p->handler_count;
     size_t only_failed = all_failed > n.failed ? all_failed - n.failed : 0, recorded = n.recorded + only_failed;
     if (known > (int64_t)actions)
@@ -66,7 +66,7 @@ static void count_piece(piece_call *c, const stet_piece *p, stet_value *row) {
     n.states[stet_drive_persist(c->project) ? STET_STATE_STANDS : STET_STATE_UNKNOWN] +=
         actions > recorded ? actions - recorded : 0;
     stet_value wrong = piece_wrong(c, p);
-    if (stet_value_type(wrong) == STET_TYPE_STRING) { /* then nothing of it is known to be what it should be */
+    if (stet_value_type(wrong) == STET_TYPE_STRING) { /* then nothing about the piece can be trusted */
         n.states[STET_STATE_UNKNOWN] += n.states[STET_STATE_STANDS];
         n.states[STET_STATE_STANDS] = 0;
     }
@@ -89,8 +89,8 @@ static void count_piece(piece_call *c, const stet_piece *p, stet_value *row) {
     stet_value_release(failures);
 }
 
-#define PIECES_MAX 10000 /* shown at once */
-#define DRIFT_MS   5000  /* how long a process has for its answer; it is at rest only when its actions are */
+#define PIECES_MAX 10000 /* maximum number of pieces shown */
+#define DRIFT_MS   5000  /* time limit for an answer of another process, which answers only between actions */
 
 static void put_drift(piece_call *c, stet_value args, stet_value *result) {
     stet_value drift = stet_value_null();
@@ -100,7 +100,7 @@ static void put_drift(piece_call *c, stet_value args, stet_value *result) {
     stet_value_put(result, "drift", drift);
 }
 
-/* A process that holds something else than the tables is a failure; one that does not answer is not. */
+/* A process that differs from the tables is a failure; one that does not answer is not. */
 static stet_status status_verdict(stet_value result) {
     stet_value list = stet_value_get(stet_value_get(result, "drift"), "processes");
     int64_t differ = 0;
@@ -144,7 +144,7 @@ static void render_drift(stet_render *r, stet_value drift) {
     }
 }
 
-/* `only`: a piece that was asked for must be readable; among all others a damaged one is left out. */
+/* `only`: the piece was requested, and must be readable; otherwise a damaged one is left out. */
 static void add_piece(piece_call *c, const char *name, bool only, stet_value *rows) {
     stet_piece *p = NULL;
     stet_error bad = STET_ERROR_INIT;
@@ -217,13 +217,7 @@ static void status_render(stet_render *r, stet_value result) {
     }
     render_drift(r, stet_value_get(result, "drift"));
     static const char *const columns[] = {"stands", "dirty", "stale", "unknown", "failed"};
-    stet_table t = {.columns = 6};
-    stet_table_cell(&t, "PIECE");
-    stet_table_cell(&t, "STANDS");
-    stet_table_cell(&t, "DIRTY");
-    stet_table_cell(&t, "STALE");
-    stet_table_cell(&t, "UNKNOWN");
-    stet_table_cell(&t, "FAILED");
+    stet_table t = stet_table_begin(6, (const char *const[]){"PIECE", "STANDS", "DIRTY", "STALE", "UNKNOWN", "FAILED"});
     for (size_t i = 0; i < stet_value_count(rows); i++) {
         stet_value row = stet_value_at(rows, i), name = stet_value_get(row, "piece");
         stet_table_cell(&t, stet_value_as_string(&name, NULL));

@@ -7,7 +7,7 @@
 #include "operation/op.h"
 #include "operation/text.h"
 
-/* --only names stores, which are only known at run time: hence no enum in the table. */
+/* --only names stores, which are known only at run time; hence there is no enum in the table. */
 static stet_status check_only(stet_value only, stet_error *err) {
     for (size_t i = 0; i < stet_value_count(only); i++) {
         stet_value name = stet_value_at(only, i);
@@ -51,8 +51,8 @@ static size_t unrepaired(stet_value problems) {
     return n;
 }
 
-/* Calls `visit` for each store that is there and chosen. A store that fails does not keep the others from their turn:
- * its error becomes a problem of its row. Cancelling does. */
+/* Calls `visit` for each selected store that exists. If one fails, its error becomes a problem in its row, and the
+ * others are still visited. Cancelling stops the loop. */
 typedef stet_status visit_fn(stet_op_ctx *ctx, stet_project *p, const stet_store *store, bool flag, stet_value *row,
                              stet_error *err);
 
@@ -236,7 +236,7 @@ static stet_status gc_run(stet_op_ctx *ctx, stet_value args, stet_value *result,
     stet_project *p;
     bool dry_run = stet_value_as_bool(stet_value_get(args, "dry_run")), ok = true;
     stet_status status = STET_OK;
-    /* Before the stores: they forget what was changed by hand. */
+    /* Before the stores, which forget files that were changed by hand. */
     if (stet_value_as_bool(stet_value_get(args, "outputs"))) {
         outputs = stet_value_object();
         status = ctx->project(ctx, &p, err);
@@ -263,7 +263,7 @@ static stet_status gc_run(stet_op_ctx *ctx, stet_value args, stet_value *result,
     return STET_OK;
 }
 
-/* Which files went, or would; and which stay, and why. */
+/* Prints which files were or would be removed, and which are kept and why. */
 static void put_outputs(stet_render *r, stet_value outputs, bool dry_run) {
     stet_value gone = stet_value_get(outputs, "removed"), kept = stet_value_get(outputs, "kept");
     for (size_t i = 0; i < stet_value_count(gone); i++) {

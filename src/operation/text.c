@@ -8,7 +8,7 @@
 
 #include "base/utf8.h"
 
-/* Valid UTF-8, with control characters replaced. */
+/* Adds text as valid UTF-8, with control characters replaced. */
 static void put_valid(stet_buf *out, const char *text, size_t len) {
     size_t from = 0;
     for (size_t i = 0; i < len; i++) {
@@ -83,7 +83,7 @@ void stet_text_pad(stet_buf *out, size_t from, size_t to) {
 }
 
 void stet_text_wrap(stet_buf *out, const char *text, size_t indent, size_t width, bool hanging) {
-    size_t column = 0; /* 0: nothing on this line yet */
+    size_t column = 0; /* 0: the line is still empty */
     bool indented = hanging;
     if (width < indent + 20)
         width = indent + 20;
@@ -105,7 +105,7 @@ void stet_text_wrap(stet_buf *out, const char *text, size_t indent, size_t width
                 blanks(out, indent);
                 stet_buf_add(out, at, n);
                 at += n;
-                column = width; /* whatever follows begins a new line */
+                column = width; /* the next word begins a new line */
                 indented = true;
             }
             continue;
@@ -135,6 +135,13 @@ void stet_text_wrap(stet_buf *out, const char *text, size_t indent, size_t width
     stet_buf_char(out, '\n');
 }
 
+stet_table stet_table_begin(size_t columns, const char *const heads[]) {
+    stet_table t = {.columns = columns};
+    for (size_t i = 0; i < columns; i++)
+        stet_table_cell(&t, heads[i]);
+    return t;
+}
+
 void stet_table_cell(stet_table *t, const char *text) {
     assert(t->columns > 0 && t->columns <= STET_TABLE_COLUMNS);
     if (stet_value_type(t->cells) != STET_TYPE_ARRAY)
@@ -148,11 +155,11 @@ void stet_table_cellf(stet_table *t, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    text[stet_utf8_valid_prefix(text, strlen(text))] = 0; /* a cut may have split a character */
+    text[stet_utf8_valid_prefix(text, strlen(text))] = 0; /* the cut may have split a character */
     stet_table_cell(t, text);
 }
 
-/* Fewer columns of the last cell are no help: then the line wraps. */
+/* The minimum width of the last cell; if there is less room, the line wraps. */
 #define LAST_MIN 8
 
 void stet_table_print(stet_table *t, stet_render *r, bool header) {
@@ -167,7 +174,7 @@ void stet_table_print(stet_table *t, stet_render *r, bool header) {
         if (wide > widths[i % t->columns])
             widths[i % t->columns] = wide;
     }
-    size_t before = 0; /* columns of the terminal up to the last one of the table */
+    size_t before = 0; /* columns of the terminal before the last cell */
     for (size_t i = 0; i + 1 < t->columns; i++)
         before += widths[i] + 2;
     size_t room = r->width >= before + LAST_MIN ? r->width - before : SIZE_MAX;

@@ -30,9 +30,9 @@ size_t stet_text_fitting(const char *text, size_t len, size_t columns);
 /* Rows of cells in aligned columns, two blanks apart; a header row is bold. Cells are strings ("" allowed). On a
  * terminal the last column is cut to the remaining width.
  *
- *     stet_table t = {.columns = 2};
- *     stet_table_cell(&t, "ID"); // two cells make a row
- *     stet_table_cell(&t, "STATE");
+ *     stet_table t = stet_table_begin(2, (const char *const[]){"ID", "STATE"});
+ *     stet_table_cell(&t, "17"); // two cells make a row
+ *     stet_table_cell(&t, "running");
  *     stet_table_print(&t, r, true); // frees the table too
  */
 #define STET_TABLE_COLUMNS 12
@@ -40,6 +40,7 @@ typedef struct stet_table {
     size_t columns;
     stet_value cells;
 } stet_table;
+stet_table stet_table_begin(size_t columns, const char *const heads[]); /* the first row are the headings */
 void stet_table_cell(stet_table *t, const char *text);
 void stet_table_cellf(stet_table *t, const char *format, ...) STET_PRINTF(2, 3);
 void stet_table_print(stet_table *t, stet_render *r, bool header);

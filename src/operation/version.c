@@ -10,8 +10,8 @@
 
 stet_value stet_ops_libraries(void) {
     stet_value libraries = stet_value_object();
-    /* As compiled with: OpenSSL_version() would link, and relocate at each start, all of libcrypto for the sake of
-     * SHA-256 alone. The program is linked statically, so that it is the same version. */
+    /* The version at compile time: OpenSSL_version() would link all of libcrypto, and relocate it at each start, only
+     * for SHA-256. The program is linked statically, so that the version is the same. */
     stet_value_put(&libraries, "libcrypto", stet_value_string(OPENSSL_VERSION_STR));
     stet_value_put(&libraries, "libuv", stet_value_string(uv_version_string()));
     stet_value_put(&libraries, "sqlite", stet_value_string(stet_db_sqlite_version()));

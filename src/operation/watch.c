@@ -7,48 +7,51 @@
 #include "operation/text.h"
 #include "os/clock.h"
 
-#define LOOK_MS 100 /* how often cancellation is looked at */
+#define LOOK_MS 100 /* how often cancellation is checked */
 
 typedef struct watch {
-    stet_op_ctx *ctx;
-    space_call c;
+    space_call *c;
     stet_feed *feed;
     bool has_cell;
-    stet_docname name;
-    stet_path path;
     int64_t count, events;
     int64_t deadline_us; /* 0: none */
 } watch;
 
-/* The event with what the cell holds now; no "value" if nothing is there any more. */
+/* The event with the current value of the cell; without "value" if there is none. */
 static stet_status event_of(watch *w, const stet_commit_record *r, stet_value *out, stet_error *err) {
     stet_doc_state d = {0};
     stet_value v;
-    *out = stet_commit_value(r, w->c.branch_name);
-    stet_status st = w->has_cell ? stet_space_load(w->c.space, w->c.branch, &w->name, r->seq, &d, err) : STET_OK;
-    if (st == STET_OK && d.exists && stet_path_lookup(d.value, stet_path_ref(&w->path), &v))
+    const space_call *c = w->c;
+    stet_status st = w->has_cell ? stet_space_load(c->space, c->branch, &c->doc, r->seq, &d, err) : STET_OK;
+    if (st != STET_OK)
+        return st;
+    *out = stet_commit_value(r, c->branch_name);
+    if (d.exists && stet_path_lookup(d.value, stet_path_ref(&c->path), &v))
         stet_value_put(out, "value", stet_value_retain(v));
     stet_value_release(d.value);
+    return STET_OK;
+}
+
+static stet_status emit(watch *w, const stet_commit_record *r, stet_error *err) {
+    stet_value event;
+    stet_status st = event_of(w, r, &event, err);
     if (st != STET_OK)
-        stet_value_release(*out);
+        return st;
+    st = w->c->ctx->emit(w->c->ctx, event, err);
+    stet_value_release(event);
+    w->events += st == STET_OK;
     return st;
 }
 
 static stet_status follow(watch *w, stet_error *err) {
+    stet_op_ctx *ctx = w->c->ctx;
     while (w->count == 0 || w->events < w->count) {
         const stet_commit_record *r;
         stet_error why = STET_ERROR_INIT;
         stet_status st = stet_feed_next(w->feed, LOOK_MS, &r, &why);
         if (st == STET_OK) {
-            stet_value event;
-            st = event_of(w, r, &event, err);
-            if (st == STET_OK) {
-                st = w->ctx->emit(w->ctx, event, err);
-                stet_value_release(event);
-            }
-            if (st != STET_OK)
+            if ((st = emit(w, r, err)) != STET_OK)
                 return st;
-            w->events++;
             continue;
         }
         if (st != STET_BUSY) {
@@ -56,7 +59,7 @@ static stet_status follow(watch *w, stet_error *err) {
             return st;
         }
         stet_error_clear(&why);
-        if (w->ctx->cancelled(w->ctx))
+        if (ctx->cancelled(ctx))
             return stet_fail(err, STET_CANCELLED, "interrupted after %lld events", (long long)w->events);
         if (w->deadline_us && stet_clock_monotonic_us() >= w->deadline_us)
             return STET_OK;
@@ -64,38 +67,38 @@ static stet_status follow(watch *w, stet_error *err) {
     return STET_OK;
 }
 
-static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    watch w = {.ctx = ctx, .path = STET_PATH_INIT, .count = stet_value_int_at(args, "count", 0)};
-    stet_value hold, timeout = stet_value_get(args, "timeout");
-    char *id = NULL;
-    stet_status st = space_begin(ctx, args, SPACE_READ, &w.c, err);
+/* Restricts the feed to the cell that the arguments name, if they do. */
+static stet_status restrict_feed(watch *w, stet_value args, stet_error *err) {
+    w->has_cell = stet_value_type(stet_value_get(args, "cell")) == STET_TYPE_STRING;
+    if (!w->has_cell)
+        return STET_OK;
+    stet_status st = space_cell(w->c, args, err);
     if (st != STET_OK)
         return st;
+    return stet_feed_add(w->feed, &w->c->doc, stet_path_ref(&w->c->path),
+                         stet_value_as_bool(stet_value_get(args, "shallow")) ? STET_SHALLOW : STET_RECURSIVE, err);
+}
+
+static stet_status watch_space(space_call *c, stet_value args, stet_value *result, stet_error *err) {
+    watch w = {.c = c, .count = stet_value_int_at(args, "count", 0)};
+    stet_value timeout = stet_value_get(args, "timeout");
     if (stet_value_type(timeout) != STET_TYPE_NULL)
         w.deadline_us = stet_clock_monotonic_us() + (int64_t)(stet_value_as_double(timeout) * 1e6) + 1;
-    st = stet_feed_open(w.c.space, w.c.branch, stet_value_int_at(args, "after", -1), &w.feed, err);
-    const char *cell = stet_value_text_at(args, "cell", &hold);
-    if (st == STET_OK && cell) {
-        st = stet_cell_parse(cell, stet_value_as_bool(stet_value_get(args, "meta")), &id, &w.path, err);
-        w.name = (stet_docname){id, w.c.scope};
-        w.has_cell = true;
-        if (st == STET_OK)
-            st =
-                stet_feed_add(w.feed, &w.name, stet_path_ref(&w.path),
-                              stet_value_as_bool(stet_value_get(args, "shallow")) ? STET_SHALLOW : STET_RECURSIVE, err);
-    }
+    stet_status st = stet_feed_open(c->space, c->branch, stet_value_int_at(args, "after", -1), &w.feed, err);
+    if (st != STET_OK)
+        return st;
+    st = restrict_feed(&w, args, err);
     if (st == STET_OK)
         st = follow(&w, err);
-    if (st == STET_OK) {
-        *result = stet_value_object();
-        stet_value_put(result, "events", stet_value_int(w.events));
-        stet_value_put(result, "seq", stet_value_int(stet_feed_position(w.feed)));
-    }
+    *result = stet_value_object();
+    stet_value_put(result, "events", stet_value_int(w.events));
+    stet_value_put(result, "seq", stet_value_int(stet_feed_position(w.feed)));
     stet_feed_close(w.feed);
-    stet_free(id);
-    stet_path_release(&w.path);
-    space_end(&w.c);
     return st;
+}
+
+static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    return space_run(ctx, args, SPACE_READ, watch_space, result, err);
 }
 
 static void render(stet_render *r, stet_value v) {

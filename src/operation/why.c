@@ -17,7 +17,7 @@
 #include "scheduler/standing.h"
 
 #define REASONS_MAX 100
-#define WALK_MAX    100000 /* nodes looked at on the way up */
+#define WALK_MAX    100000 /* maximum number of nodes visited on the way up */
 #define CHAIN_SHOWN 6
 
 static const char *reason_words(stet_reason reason) {
@@ -63,7 +63,7 @@ static const char *reason_words(stet_reason reason) {
     }
 }
 
-/* The action of space `s` that wrote the cause, if it was one. */
+/* Finds the action of space `s` that made the change, if an action did. */
 static bool find_writer(stet_space *s, int64_t branch, const stet_cause *cause, stet_buf *out) {
     stet_numbers writers = {0};
     stet_arena arena = STET_ARENA_INIT;
@@ -85,7 +85,7 @@ static bool find_writer(stet_space *s, int64_t branch, const stet_cause *cause, 
     return found;
 }
 
-/* Who wrote it, and when; nothing if the space that it lies in can't be asked. */
+/* Says who made the change and when; nothing if its space can't be opened. */
 static void name_writer(piece_call *c, const stet_cause *cause, stet_buf *out) {
     stet_arena arena = STET_ARENA_INIT;
     stet_space *far = NULL, *s = c->space;
@@ -95,7 +95,8 @@ static void name_writer(piece_call *c, const stet_cause *cause, stet_buf *out) {
         bool there =
             stet_space_open(c->project, name, STET_SPACE_READ_ONLY | STET_SPACE_MUST_EXIST, &far, NULL) == STET_OK &&
             strcmp(stet_space_uuid(far), cause->space) == 0 &&
-            stet_space_branch(far, "", &branch, NULL) == STET_OK; /* reads there are of its default branch */
+            /* Reads in other spaces are of their default branch. */
+            stet_space_branch(far, "", &branch, NULL) == STET_OK;
         s = there ? far : NULL;
     }
     stet_commit_record *commit;
@@ -127,8 +128,8 @@ static void explain_mark(piece_call *c, const stet_action_record *r, stet_buf *o
     }
 }
 
-/* The way from a node to the nearest one upstream that something is to be said of, over what their inputs are bound to.
- * Of the graph and not of what was read: a node that never ran has read nothing. */
+/* A search upstream from a node, over the bindings of inputs, for the nearest node with something to report. It follows
+ * the graph and not recorded reads, because a node that never ran has read nothing. */
 typedef struct step {
     const char *node;
     size_t from; /* the step that led here */
@@ -141,7 +142,7 @@ typedef struct climb {
     stet_arena arena;
     stet_map seen;
     STET_VEC(step) steps;
-    size_t at; /* whose inputs are being looked at */
+    size_t at; /* the node whose inputs are being visited */
 } climb;
 
 static void take_step(climb *k, const char *node, size_t from) {
@@ -168,7 +169,7 @@ static void climb_begin(climb *k, piece_call *c, const stet_piece *p, const char
     take_step(k, node, 0);
 }
 
-/* The next node upstream, the nearest first; the first is the one begun with. NULL at the top. */
+/* The next node upstream, the nearest first, beginning with the start itself. NULL at the end. */
 static const char *climb_next(climb *k) {
     if (k->at == k->steps.len)
         return NULL;
@@ -181,14 +182,14 @@ static const char *climb_next(climb *k) {
     return node;
 }
 
-/* "a reads b, which reads c": from the node begun with to the last one of climb_next. */
+/* Prints "a reads b, which reads c": from the start to the last node of climb_next. */
 static void climb_print(const climb *k, stet_buf *out) {
     size_t way[CHAIN_SHOWN], n = 0, all = 0, last = k->at - 1;
     for (size_t i = last; i != 0; i = k->steps.at[i].from)
         all++;
     for (size_t i = last; i != 0 && n < CHAIN_SHOWN; i = k->steps.at[i].from)
         way[n++] = i;
-    /* The steps next to the cause are the ones shown. */
+    /* Show the steps next to the cause. */
     if (all > n)
         stet_buf_printf(out, "reads, over %zu steps, %s/%s", all - n + 1, k->piece->name, k->steps.at[way[n - 1]].node);
     for (size_t i = n; i-- > 0;)
@@ -209,7 +210,7 @@ typedef struct why {
     stet_piece *piece;
     const stet_standing *standing;
     stet_value failures; /* by node; null: none */
-    stet_value wrong;    /* with the piece as a whole; null: nothing */
+    stet_value wrong;    /* the problem of the piece as a whole; null: none */
 } why;
 
 static bool failure_of(const why *w, const char *node, stet_value *out) {
@@ -227,7 +228,7 @@ static bool is_command(const why *w, const char *node) {
     return command;
 }
 
-/* A failure upstream of the node, which is said of the node whatever its state: "; ..." */
+/* Explains a failure upstream of the node, whatever the state of the node: "; ..." */
 static bool explain_failure_above(const why *w, const char *node, const char *before, stet_buf *out) {
     climb k;
     const char *at;
@@ -249,7 +250,7 @@ static bool explain_failure_above(const why *w, const char *node, const char *be
     return found;
 }
 
-/* The action that is marked, wherever it is. */
+/* Explains the marked action, in any piece or space. */
 static void explain_root(const why *w, const stet_stale_root *root, const stet_action_record *r, stet_buf *out) {
     piece_call there = {.project = w->c->project, .space = root->space, .branch = root->branch};
     char *piece = root->piece ? stet_piece_of(&(stet_docname){root->piece, root->scope}) : NULL;
@@ -268,7 +269,7 @@ static void explain_root(const why *w, const stet_stale_root *root, const stet_a
     stet_free(piece);
 }
 
-/* The message of the failure that is recorded. */
+/* Prints the recorded error message. */
 static void explain_note(const stet_action_record *r, const char *piece, stet_buf *out) {
     stet_value note;
     if (r->note_len == 0 || stet_json_parse(r->note, r->note_len, &note, NULL) != STET_OK)
@@ -289,7 +290,7 @@ static void explain_failed_root(const why *w, const stet_stale_root *root, const
     stet_free(piece);
 }
 
-/* The way to the marked action that makes this one stale. */
+/* Explains the way to the marked action that makes this one stale. */
 static void explain_stale(const why *w, const char *node, const stet_stale_root *root, stet_buf *out) {
     const char *piece = w->piece->name, *at = NULL, *end = NULL;
     stet_arena arena = STET_ARENA_INIT;
@@ -329,7 +330,7 @@ static void explain_stale(const why *w, const char *node, const stet_stale_root 
     stet_arena_release(&arena);
 }
 
-/* False: it could not be read, which sticks to the call. */
+/* False: it could not be read; the failure sticks to the call. */
 static bool explain(const why *w, const char *node, stet_value *out) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
@@ -384,25 +385,25 @@ static bool explain(const why *w, const char *node, stet_value *out) {
     return true;
 }
 
-/* One reason per action, whichever way it was come to. */
-static void add_reason(const why *w, const char *node, stet_map *told, stet_value *rows) {
-    size_t before = stet_map_len(told);
+/* Adds the reason of an action, once, however it was reached. */
+static void add_reason(const why *w, const char *node, stet_map *explained, stet_value *rows) {
+    size_t before = stet_map_len(explained);
     stet_value one;
     if (stet_value_count(*rows) >= REASONS_MAX)
         return;
-    stet_map_put(told, node, strlen(node), (stet_slot){.n = 0});
-    if (stet_map_len(told) > before && explain(w, node, &one))
+    stet_map_put(explained, node, strlen(node), (stet_slot){.n = 0});
+    if (stet_map_len(explained) > before && explain(w, node, &one))
         stet_value_push(rows, one);
 }
 
-static void add_action(const why *w, int64_t action, stet_map *told, stet_value *rows) {
+static void add_action(const why *w, int64_t action, stet_map *explained, stet_value *rows) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
     stet_error mine = STET_ERROR_INIT;
     stet_status status = stet_observe_get(w->c->space, action, &arena, &r, &mine);
     if (status == STET_OK && stet_piece_has(w->piece, &r.key)) {
-        add_reason(w, r.key.action, told, rows);
-    } else if (status != STET_OK && status != STET_NOT_FOUND) { /* not found: a mark that a removed action left */
+        add_reason(w, r.key.action, explained, rows);
+    } else if (status != STET_OK && status != STET_NOT_FOUND) { /* not found: a mark left by a removed action */
         w->c->status = status;
         stet_error_move(w->c->err, &mine);
     }
@@ -410,7 +411,7 @@ static void add_action(const why *w, int64_t action, stet_map *told, stet_value 
     stet_arena_release(&arena);
 }
 
-/* Is what makes an action stale another action of this piece, which is told by itself? */
+/* Is the cause another action of this piece, which is explained by itself? */
 static bool is_of_piece(const why *w, const stet_stale_root *root) {
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r;
@@ -422,25 +423,25 @@ static bool is_of_piece(const why *w, const stet_stale_root *root) {
     return is;
 }
 
-/* Everything of the piece that is not as it should be: what failed, what is marked or has no record, what is stale
- * because of another piece or another space, and what waits for a failure. */
+/* Explains every action of the piece that is not up to date: those that failed, are marked, have no record, are stale
+ * because of another piece or space, or wait for a failed one. */
 static void add_all(const why *w, stet_value *rows) {
-    stet_map told = {0};
+    stet_map explained = {0};
     const stet_standing *s = w->standing;
     for (size_t i = 0; i < stet_value_count(w->failures) && i < REASONS_MAX && piece_good(w->c); i++)
-        add_reason(w, stet_value_key_at(w->failures, i, NULL), &told, rows);
+        add_reason(w, stet_value_key_at(w->failures, i, NULL), &explained, rows);
     for (size_t i = 0; i < s->marked_count && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
-        add_action(w, s->marked[i].action, &told, rows);
+        add_action(w, s->marked[i].action, &explained, rows);
     for (size_t i = 0; i < s->missing_count && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
         if (stet_piece_has(w->piece, &(stet_action_key){s->missing[i].piece, s->missing[i].scope, NULL}))
-            add_reason(w, s->missing[i].action, &told, rows);
+            add_reason(w, s->missing[i].action, &explained, rows);
     for (size_t i = 0; i < s->stale.len && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
         if (s->roots[s->root_of.at[i]].failed || !is_of_piece(w, &s->roots[s->root_of.at[i]]))
-            add_action(w, s->stale.at[i], &told, rows);
-    stet_map_release(&told);
+            add_action(w, s->stale.at[i], &explained, rows);
+    stet_map_release(&explained);
 }
 
-/* What is wrong with the piece as a whole. */
+/* Adds the problem of the piece as a whole. */
 static void add_wrong(why *w, stet_value *rows) {
     w->wrong = piece_wrong(w->c, w->piece);
     if (stet_value_type(w->wrong) != STET_TYPE_STRING)
@@ -453,7 +454,7 @@ static void add_wrong(why *w, stet_value *rows) {
     stet_value_push(rows, row);
 }
 
-/* PIECE ACTION, PIECE, or nothing, or ACTION alone: where there is only one piece its name may be left out. */
+/* PIECE ACTION, PIECE, nothing, or ACTION alone: if there is only one piece, its name may be left out. */
 static stet_status find_subject(piece_call *c, stet_value args, stet_piece **piece, const char **node, stet_value *hold,
                                 stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
@@ -465,7 +466,7 @@ static stet_status find_subject(piece_call *c, stet_value args, stet_piece **pie
         const char *name = stet_value_text_at_or(args, "piece", NULL, hold);
         stet_value_remove(&none, "piece", 5);
         if (piece_find(c, none, &only, NULL) != STET_OK) {
-            /* none, or several: that it is no piece is all there is to say */
+            /* there is no piece, or several: only the name can be reported as wrong */
         } else if (stet_piece_row(c->space, c->branch, only, name, &row, NULL) == STET_OK) {
             stet_error_clear(&mine);
             *piece = only;
@@ -492,7 +493,7 @@ static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_value hold, rows = stet_value_array(), row = stet_value_null();
     const char *node = NULL;
     why w = {.c = &c};
-    stet_map told = {0};
+    stet_map explained = {0};
     piece_begin(ctx, args, PIECE_NOW, &c, err);
     if (piece_good(&c))
         c.status = find_subject(&c, args, &w.piece, &node, &hold, err);
@@ -501,9 +502,9 @@ static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     w.standing = piece_standing(&c);
     add_wrong(&w, &rows);
     if (piece_good(&c) && node)
-        c.status = stet_piece_row(c.space, c.branch, w.piece, node, &row, err); /* it must exist */
+        c.status = stet_piece_row(c.space, c.branch, w.piece, node, &row, err); /* fails if the action does not exist */
     if (piece_good(&c) && node)
-        add_reason(&w, node, &told, &rows);
+        add_reason(&w, node, &explained, &rows);
     else if (piece_good(&c))
         add_all(&w, &rows);
     stet_value owed = piece_owed(&c);
@@ -518,7 +519,7 @@ static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         }
         piece_put_absent(&c, w.piece->name, result);
     }
-    stet_map_release(&told);
+    stet_map_release(&explained);
     stet_value_release(row);
     stet_value_release(owed);
     stet_value_release(rows);

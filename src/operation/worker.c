@@ -27,7 +27,7 @@ static void tell(void *context, stet_worker_event event, stet_hash key, const ch
     stet_value_put(&v, "key", stet_hash_text(key));
     stet_value_put(&v, "function", stet_value_string(function));
     if (ctx->emit(ctx, v, NULL) != STET_OK) {
-        /* nobody reads it: the work goes on, and `cancelled` tells if it should not */
+        /* the event is not read: work continues, and `cancelled` says if it should not */
     }
     stet_value_release(v);
 }

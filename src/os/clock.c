@@ -71,7 +71,7 @@ static unsigned days_in_month(int64_t y, unsigned m) {
     return m == 2 && leap ? 29 : days[m - 1];
 }
 
-/* What RFC 3339 can print: years 0000 to 9999. Times outside are clamped, for a printer can't fail. */
+/* RFC 3339 can print the years 0000 to 9999. Times outside are clamped, because printing can't fail. */
 #define FIRST_MS INT64_C(-62167219200000)
 #define LAST_MS  INT64_C(253402300799999)
 
@@ -151,7 +151,7 @@ bool stet_time_parse(const char *text, size_t len, int64_t *ms) {
     }
     if (!literal(&p, end, 'T') && !literal(&p, end, 't') && !literal(&p, end, ' '))
         return false;
-    /* A leap second (60) is the first moment of the next minute, as POSIX time has it. */
+    /* A leap second (60) counts as the first moment of the next minute, as in POSIX time. */
     if (!number(&p, end, 2, &h) || !literal(&p, end, ':') || !number(&p, end, 2, &mi) || !literal(&p, end, ':') ||
         !number(&p, end, 2, &s) || h > 23 || mi > 59 || s > 60)
         return false;
@@ -173,7 +173,7 @@ bool stet_time_parse(const char *text, size_t len, int64_t *ms) {
     return true;
 }
 
-/* The length of one unit that people type, 0 if it is none. */
+/* The length of a unit that people type; 0 if the word is not a unit. */
 static int64_t unit_ms(const char *unit, size_t len) {
     static const struct {
         const char *names; /* separated and ended by spaces */
@@ -210,7 +210,8 @@ static bool is_word(const char *text, size_t len, const char *word) {
     return strlen(word) == len && strncasecmp(text, word, len) == 0;
 }
 
-/* "2h", "1h 30m", "3 days ago", "in 5 min": a signed distance from now. A bare one lies in the past, as in a search. */
+/* "2h", "1h 30m", "3 days ago", "in 5 min": a signed distance from now. Without "in" or "ago" it lies in the past, as
+ * in a search. */
 static bool parse_relative(const char *p, int64_t *distance) {
     int64_t total = 0, sign = -1;
     int parts = 0;
@@ -257,7 +258,7 @@ stet_status stet_time_parse_human(const char *text, int64_t now_ms, int64_t *ms,
     const char *p = skip_spaces(text);
     size_t len = trimmed_length(p);
     int64_t distance;
-    /* Days begin at midnight UTC, as every time that stet prints is UTC. */
+    /* Days begin at midnight UTC, because stet prints every time in UTC. */
     int64_t since_midnight = now_ms % MS_PER_DAY;
     if (since_midnight < 0)
         since_midnight += MS_PER_DAY;
@@ -302,7 +303,7 @@ void stet_random(void *bytes, size_t len) {
     while (len > 0) {
         ssize_t n = getrandom(p, len, 0);
         if (n < 0) {
-            /* Not there only on kernels older than this program needs. */
+            /* It is missing only on kernels older than this program needs. */
             assert(errno == EINTR);
             continue;
         }

@@ -7,7 +7,7 @@
 
 #include "os/file.h"
 
-/* The last device that was seen to have no reflinks, so that a restore of many files does not try each. 0: none. */
+/* The last device on which a reflink failed, so that restoring many files does not try each of them. 0: none. */
 static _Atomic uint64_t no_reflink;
 
 static bool reflink(int from, int to, uint64_t device) {
@@ -86,7 +86,7 @@ static stet_status copy_bytes(int from, int to, off_t size, const char *to_path,
         if (data < 0 && errno == ENXIO)
             break; /* a hole up to the end */
         if (data < 0)
-            data = at; /* no SEEK_DATA here: all of it is data */
+            data = at; /* SEEK_DATA is not supported here: treat everything as data */
         else if ((hole = lseek(from, data, SEEK_HOLE)) < 0 || hole > size)
             hole = size;
         stet_status status = copy_range(from, to, data, hole, to_path, err);
@@ -97,13 +97,13 @@ static stet_status copy_bytes(int from, int to, off_t size, const char *to_path,
     return STET_OK;
 }
 
-/* Link failures that mean "not here", as against a real one. */
+/* Failures of link(2) that mean "not possible here"; any other is a real failure. */
 static bool cannot_link(int error_number) {
     return error_number == EXDEV || error_number == EPERM || error_number == EMLINK || error_number == EOPNOTSUPP ||
            error_number == EACCES || error_number == ENOSYS;
 }
 
-/* `in` stays open. */
+/* The caller closes `in`. */
 static stet_status copy_open(int in, const char *from, const char *to, mode_t mode, bool allow_hardlink,
                              stet_copy_how *how, stet_error *err) {
     stet_copy_how by = STET_COPY_REFLINK;

@@ -18,7 +18,7 @@ stet_status stet_file_sync_dir(const char *path, stet_error *err) {
     if (fd < 0)
         return stet_fail_errno(err, errno, "%s: cannot open the directory", path);
     stet_status status = STET_OK;
-    /* EINVAL: this file system does not sync directories (some FUSE ones), and there is nothing better to call. */
+    /* EINVAL: this file system does not sync directories (some FUSE file systems), and there is no better call. */
     if (stet_sys_fsync(fd) != 0 && errno != EINVAL)
         status = stet_fail_errno(err, errno, "%s: cannot sync the directory", path);
     if (stet_sys_close(fd) != 0 && status == STET_OK)
@@ -42,7 +42,7 @@ static stet_status make_one(const char *path, mode_t mode, stet_error *err) {
             return stet_fail_errno(err, errno, "%s: cannot stat", path);
         if (!S_ISDIR(st.st_mode))
             return stet_fail(err, STET_INVALID, "%s: exists and is not a directory", path);
-        return STET_OK; /* another process was faster: it syncs the parent, but maybe not yet */
+        return STET_OK; /* another process made it at the same time; it syncs the parent, but maybe not yet */
     }
     return stet_file_sync_parent(path, err);
 }
@@ -61,7 +61,7 @@ stet_status stet_file_mkdirs(const char *path, mode_t mode, stet_error *err) {
         return stet_fail(err, STET_INVALID, "the name of a directory is empty");
     char *copy = stet_strdup(path);
     stet_status status = STET_OK;
-    /* Each prefix that ends before a slash, from the left. Those that exist cost one stat. */
+    /* Creates each prefix that ends before a slash, from the left. A prefix that exists costs one stat. */
     for (size_t i = 1; i <= len && status == STET_OK; i++) {
         if (copy[i] != '/' && copy[i] != 0)
             continue;
@@ -90,9 +90,9 @@ bool stet_file_exists(const char *path) {
     return stet_sys_lstat(path, &st) == 0;
 }
 
-/* Removing a tree: a stack of open directories, each reached by openat without following a symlink, so that nobody who
- * swaps a directory for a symlink meanwhile can lead the removal elsewhere. The stack is bounded: a directory deeper
- * than OPEN_LEVELS is first moved up to the root of the tree, where it is met again later. */
+/* Removes a tree with a stack of open directories. Each is reached by openat without following a symlink, so that
+ * nobody can lead the removal elsewhere by replacing a directory with a symlink. The stack is bounded: a directory
+ * deeper than OPEN_LEVELS is first moved up to the root of the tree, and removed from there later. */
 typedef struct level {
     DIR *dir;
     char *name; /* in the level above */
@@ -106,7 +106,8 @@ static stet_status enter(level *stack, size_t *depth, int parent, const char *na
     int fd = stet_sys_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     if (fd < 0)
         return stet_fail_errno(err, errno, "%s: cannot open %s to remove it", root, name);
-    /* A read-only directory (caches are often made so) is no obstacle to its owner. A failure shows at the unlink. */
+    /* The owner may remove a read-only directory (caches are often read-only). If chmod fails, the unlink below reports
+     * it. */
     struct stat st;
     if (fstat(fd, &st) == 0 && (st.st_mode & 0700) != 0700 && fchmod(fd, (st.st_mode | 0700) & 07777) != 0)
         errno = 0;
@@ -136,7 +137,8 @@ static stet_status empty_tree(level *stack, size_t *depth, const char *root, ste
             closedir(gone.dir);
             int r = stet_sys_unlinkat(dirfd(stack[*depth - 1].dir), gone.name, AT_REMOVEDIR);
             int saved = errno;
-            /* Filled again by somebody, or readdir skipped a name while others were removed: look again. */
+            /* Another process added a file, or readdir skipped a name while others were removed: read the directory
+             * again. */
             if (r != 0 && saved != ENOENT) {
                 stet_status status = stet_fail_errno(err, saved, "%s: cannot remove %s", root, gone.name);
                 stet_free(gone.name);
@@ -170,7 +172,7 @@ static stet_status empty_tree(level *stack, size_t *depth, const char *root, ste
     return STET_OK;
 }
 
-/* A directory that was emptied except for what was moved up into it meanwhile is emptied again. */
+/* Empties a directory, again if other directories were moved up into it meanwhile, and removes it. */
 static stet_status empty_and_remove(const char *path, stet_error *err) {
     for (int pass = 0;; pass++) {
         level stack[OPEN_LEVELS];
@@ -232,6 +234,17 @@ stet_status stet_file_list(const char *path, stet_names *out, stet_error *err) {
         qsort(names.at, names.len, sizeof *names.at, by_bytes);
     *out = names;
     return STET_OK;
+}
+
+stet_status stet_file_list_if_there(const char *path, stet_names *out, stet_error *err) {
+    stet_error why = STET_ERROR_INIT;
+    stet_status status = stet_file_list(path, out, &why);
+    if (status == STET_NOT_FOUND) {
+        stet_error_clear(&why);
+        return STET_OK;
+    }
+    stet_error_move(err, &why);
+    return status;
 }
 
 void stet_names_release(stet_names *names) {

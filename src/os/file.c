@@ -37,15 +37,15 @@ stet_status stet_file_read(const char *path, size_t max, stet_buf *out, stet_err
         return status;
 
     size_t start = out->len;
-    /* The size is a hint: files of /proc say 0, and a file may grow while it is read. One byte more than the hint finds
-     * the end without a second look. */
+    /* The size is only a hint: files of /proc report 0, and a file may grow while it is read. Reading one byte more
+     * than the hint finds the end without another call. */
     size_t chunk = st.st_size > 0 && (uintmax_t)st.st_size < max ? (size_t)st.st_size + 1 : 4096;
     if (st.st_size > 0 && (uintmax_t)st.st_size > max)
         status =
             stet_fail(err, STET_LIMIT, "%s: %jd bytes, more than the %zu allowed", path, (intmax_t)st.st_size, max);
     while (status == STET_OK) {
         size_t have = out->len - start;
-        if (have == max) { /* full: is there more? */
+        if (have == max) { /* full: is there another byte? */
             char one;
             ssize_t n = stet_sys_read(fd, &one, 1);
             if (n < 0)
@@ -106,7 +106,8 @@ stet_status stet_file_read_all(int fd, const char *path, void *bytes, size_t len
     return STET_OK;
 }
 
-/* Writes a temp file beside `path`, synced; *temp is its name, the caller's. On failure nothing is left. */
+/* Writes a synced temporary file beside `path`. `*temp` is its name, which the caller frees. A failure leaves nothing
+ * behind. */
 static stet_status write_temp(const char *path, const void *bytes, size_t len, mode_t mode, char **temp,
                               stet_error *err) {
     char *dir = stet_file_dirname(path);
@@ -124,7 +125,7 @@ static stet_status write_temp(const char *path, const void *bytes, size_t len, m
     if (stet_sys_close(fd) != 0 && status == STET_OK)
         status = stet_fail_errno(err, errno, "%s: cannot close", path);
     if (status != STET_OK) {
-        unlink(name); /* clean-up goes past the hook: a fault there would only test the test */
+        unlink(name); /* clean-up does not go through the hook: a fault there would only test the test */
         stet_free(name);
         return status;
     }
@@ -158,7 +159,7 @@ stet_status stet_file_create(const char *path, const void *bytes, size_t len, mo
     return put_in_place(path, bytes, len, mode, false, err);
 }
 
-/* Opens for appending; *created says whether the file is new, so that its name must be made durable too. */
+/* Opens a file for appending. `*created`: the file is new, so its name has to be made durable too. */
 static int open_append(const char *path, bool *created) {
     *created = false;
     for (int tries = 0; tries < 8; tries++) {
@@ -169,7 +170,7 @@ static int open_append(const char *path, bool *created) {
         if (fd >= 0)
             *created = true;
         if (fd >= 0 || errno != EEXIST)
-            return fd; /* EEXIST: somebody was faster, so it can be opened now */
+            return fd; /* EEXIST: another process created it, so it can be opened now */
     }
     return -1;
 }
@@ -192,8 +193,8 @@ stet_status stet_file_append(const char *path, const void *bytes, size_t len, bo
         status = stet_file_write_all(fd, path, bytes, len, err);
         if (status == STET_OK && sync && stet_sys_fdatasync(fd) != 0)
             status = stet_fail_errno(err, errno, "%s: cannot sync", path);
-        /* Cut back, past the hook. If even that fails the reader of the file must cope with a torn tail, as it must
-         * after a power cut. */
+        /* Cuts the file back, without the hook. If even that fails, readers see a torn tail, which they must handle
+         * after a power cut anyway. */
         if (status != STET_OK && ftruncate(fd, before.st_size) != 0)
             stet_hint(err, "%s may end in an incomplete record: it could not be cut back", path);
     }

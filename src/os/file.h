@@ -43,6 +43,8 @@ typedef struct stet_names {
     size_t len, cap;
 } stet_names;
 STET_CHECKED stet_status stet_file_list(const char *path, stet_names *out, stet_error *err);
+/* The same; an absent directory has no names. */
+STET_CHECKED stet_status stet_file_list_if_there(const char *path, stet_names *out, stet_error *err);
 void stet_names_release(stet_names *names);
 
 /* Paths, as text. Results belong to the caller (stet_free). */

@@ -28,7 +28,7 @@
 #include "os/clock.h"
 #include "os/sys.h"
 
-/* SQLite's lock bytes (its os.h). */
+/* The lock bytes of SQLite (from its os.h). */
 enum {
     PENDING_BYTE = 0x40000000,
     RESERVED_BYTE = PENDING_BYTE + 1,
@@ -40,9 +40,9 @@ enum {
 
 /* Sleeps between tries, in microseconds. */
 enum {
-    GATE_HOLDER_US = 60,    /* the one that is next */
-    QUEUE_US = 300,         /* the others; each adds up to as much again, at random */
-    LONG_AFTER_US = 500000, /* who has waited this long has met a long holder, and need not hurry */
+    GATE_HOLDER_US = 60,    /* the process at the gate, which is next */
+    QUEUE_US = 300,         /* the others; a random part of up to the same length is added */
+    LONG_AFTER_US = 500000, /* after this time the holder is known to be slow, so that checking less often is enough */
     LONG_GATE_HOLDER_US = 2000,
     LONG_QUEUE_US = 10000,
 };
@@ -63,7 +63,7 @@ stet_status stet_lock_open(const char *path, stet_lock_range range, stet_lock **
         writable = false;
         fd = stet_sys_open(path, O_RDONLY | O_NOCTTY, 0);
         if (fd < 0)
-            errno = saved; /* why it could not be created says more than that it is not there */
+            errno = saved; /* the reason why it can't be created says more than that it is absent */
     }
     if (fd < 0)
         return stet_fail_errno(err, errno, "%s: cannot open the lock file", path);
@@ -83,7 +83,7 @@ stet_status stet_lock_open_read(const char *path, stet_lock_range range, stet_lo
     return STET_OK;
 }
 
-/* One try at a range. 0: done; 1: somebody else has it; -1: errno. */
+/* Tries to lock a range. 0: locked; 1: another process holds it; -1: errno. */
 static int try_range(stet_lock *l, short type, off_t start, off_t len) {
     struct flock f = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len};
     if (stet_sys_fcntl_lock(l->fd, F_OFD_SETLK, &f) == 0)
@@ -91,7 +91,7 @@ static int try_range(stet_lock *l, short type, off_t start, off_t len) {
     return errno == EAGAIN || errno == EACCES ? 1 : -1;
 }
 
-/* Gives up all ranges at once. Unlocking can't fail but for a bad descriptor, so the hook is not asked. */
+/* Unlocks all ranges at once. This fails only for an invalid descriptor, so the hook is not asked. */
 static void unlock_all(stet_lock *l) {
     struct flock f = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
     int r = fcntl(l->fd, F_OFD_SETLK, &f);
@@ -106,7 +106,7 @@ static void unlock_range(stet_lock *l, off_t start, off_t len) {
     (void)r;
 }
 
-/* SQLite's SHARED: a read lock on PENDING proves that no writer waits, then the read lock proper. */
+/* SHARED as in SQLite: first a read lock on PENDING, which proves that no writer waits, then the actual read lock. */
 static int try_sqlite_shared(stet_lock *l) {
     int r = try_range(l, F_RDLCK, PENDING_BYTE, 1);
     if (r == 0) {
@@ -116,9 +116,9 @@ static int try_sqlite_shared(stet_lock *l) {
     return r;
 }
 
-/* SQLite's EXCLUSIVE. With RESERVED and PENDING held no new reader comes in, so that state is kept (*pending) while
- * the last readers leave. In every earlier state all is given up before waiting: two who wait with SHARED held would
- * wait for each other. */
+/* EXCLUSIVE as in SQLite. While RESERVED and PENDING are held, no new reader gets in; so they are kept (*pending) until
+ * the last readers leave. In every earlier state everything is released before waiting: two processes that wait while
+ * holding SHARED would wait for each other for ever. */
 static int try_sqlite_exclusive(stet_lock *l, bool *pending) {
     int r = 0;
     if (!*pending) {
@@ -149,10 +149,10 @@ static bool gate_is_closed(stet_lock *l) {
 
 static void sleep_us(int64_t us) {
     struct timespec t = {.tv_sec = us / 1000000, .tv_nsec = (us % 1000000) * 1000};
-    nanosleep(&t, NULL); /* a signal ends the sleep early, and does no harm */
+    nanosleep(&t, NULL); /* a signal may end the sleep early, which is harmless */
 }
 
-/* Waits until it has the lock, or `deadline` (monotonic microseconds; negative: none) is over: then 1. */
+/* Waits for the lock. 1: `deadline` has passed (monotonic microseconds; negative: none). */
 static int wait_for(stet_lock *l, stet_lock_mode mode, int64_t deadline) {
     int64_t started = stet_clock_monotonic_us();
     bool at_gate = false, pending = false;
@@ -164,7 +164,7 @@ static int wait_for(stet_lock *l, stet_lock_mode mode, int64_t deadline) {
             r = try_range(l, F_WRLCK, GATE_BYTE, 1);
             at_gate = r == 0;
         } else {
-            r = 0; /* a read-only handle can't take the gate: it tries the lock itself, shared */
+            r = 0; /* a read-only handle can't take the gate: it tries to take the lock itself, shared */
         }
         if (r == 0) {
             r = try_lock(l, mode, &pending);
@@ -195,7 +195,7 @@ stet_status stet_lock_take(stet_lock *l, stet_lock_mode mode, int timeout_ms, st
     }
     bool pending = false;
     int r = 1;
-    /* The short way, unless somebody waits already. One look at the gate is what fairness costs where nobody does. */
+    /* Try at once, unless another process is already waiting. If none is, fairness costs this one check of the gate. */
     if (!gate_is_closed(l) || timeout_ms == 0)
         r = try_lock(l, mode, &pending);
     if (r == 1 && timeout_ms != 0) {
@@ -213,7 +213,7 @@ stet_status stet_lock_take(stet_lock *l, stet_lock_mode mode, int timeout_ms, st
     if (r < 0)
         return stet_fail_errno(err, saved, "%s: cannot lock", l->path);
     if (!err)
-        return STET_BUSY; /* nobody reads the message, so the holder is not looked for */
+        return STET_BUSY; /* the caller ignores the message, so that the holder need not be found */
     long holder = stet_lock_holder(l);
     char by[64] = "another process";
     if (holder == (long)getpid())
@@ -264,15 +264,15 @@ static bool holds(const char *pid, const char *fd) {
     for (char *line; (line = strsep(&rest, "\n"));) {
         unsigned long long start;
         const char *inode = strrchr(line, ':');
-        /* A lock on the gate alone is a waiter's. */
+        /* A lock on the gate alone belongs to a process that waits. */
         if (strncmp(line, "lock:", 5) == 0 && inode && sscanf(inode, ":%*u %llu", &start) == 1 && start != GATE_BYTE)
             return true;
     }
     return false;
 }
 
-/* Open-file-description locks have no pid, so the process is found by the file that it has open. Only what this user
- * may see is found. */
+/* Open-file-description locks have no pid, so the holder is found by the file that it has open. Only processes that
+ * this user may inspect are found. */
 static long find_holder(stet_lock *l) {
     struct stat ours, other;
     long found = 0;

@@ -52,7 +52,7 @@ stet_status stet_file_realpath(const char *path, char **out, stet_error *err) {
 
 stet_status stet_file_absolute(const char *path, char **out, stet_error *err) {
     stet_buf b = STET_BUF(0);
-    bool firm = true; /* what stands there holds no symlink: ".." can be taken at its word */
+    bool firm = true; /* no symlink is in the path so far: ".." simply removes the last component */
     if (path[0] != '/') {
         char *cwd = getcwd(NULL, 0);
         if (!cwd)
@@ -81,7 +81,8 @@ stet_status stet_file_absolute(const char *path, char **out, stet_error *err) {
     return STET_OK;
 }
 
-/* Is there a ".." among the components? What does not exist can't be climbed out of, so such a rest decides nothing. */
+/* Is there a ".." among the components? A missing directory has no parent, so nothing can be decided about such a
+ * path. */
 static bool climbs(const char *rest) {
     for (const char *p = rest; *p;) {
         size_t n = strcspn(p, "/");
@@ -98,7 +99,7 @@ stet_status stet_file_inside(const char *root, const char *path, bool *out, stet
     stet_status status = stet_file_realpath(root, &real_root, err);
     if (status != STET_OK)
         return status;
-    /* The nearest existing parent decides for a path that does not exist yet. */
+    /* A path that does not exist yet is judged by its nearest existing parent. */
     char *at = stet_strdup(path[0] ? path : "."), *real = NULL;
     bool outside = false;
     int tries = 100;
@@ -109,9 +110,10 @@ stet_status stet_file_inside(const char *root, const char *path, bool *out, stet
             break;
         }
         if (lstat(at, &st) == 0) {
-            if (!S_ISLNK(st.st_mode) && tries-- > 0) /* made by somebody else just now: there to be resolved */
+            /* Another process has just made it, so that it can be resolved now. */
+            if (!S_ISLNK(st.st_mode) && tries-- > 0)
                 continue;
-            outside = true; /* it is there and leads nowhere: a dangling symlink */
+            outside = true; /* it exists but leads nowhere: a dangling symlink */
             break;
         }
         char *up = stet_file_dirname(at);
@@ -145,7 +147,8 @@ char *stet_file_temp_name(const char *dir, const char *prefix) {
     return path;
 }
 
-/* The pid and start time out of a temp name: its last three fields, whatever the prefix has in it. */
+/* Reads the pid and the start time from a temporary name: they are among its last three fields, whatever the prefix
+ * contains. */
 static bool parse_temp_name(const char *name, int64_t *pid, uint64_t *start) {
     const char *base = stet_file_basename(name), *field[3], *end = base + strlen(base);
     for (int i = 2; i >= 0; i--) {

@@ -9,13 +9,13 @@
 
 #include "os/file.h"
 
-/* Where this code is: the program, libstet.so, or the module of the Python package. */
+/* The directory of this code: of the program, of libstet.so, or of the module of the Python package. */
 static char *own_directory(void) {
     Dl_info info;
     char *real = NULL, *dir = NULL;
     if (dladdr((const void *)(uintptr_t)&stet_plugin_load, &info) == 0 || !info.dli_fname)
         return NULL;
-    /* A program may have been started by a relative name, and have changed its directory since. */
+    /* A program may have been started by a relative name and changed its directory since. */
     bool shared = strstr(stet_file_basename(info.dli_fname), ".so") != NULL;
     if (stet_file_realpath(shared ? info.dli_fname : "/proc/self/exe", &real, NULL) != STET_OK)
         return NULL;
@@ -39,9 +39,10 @@ char *stet_installed(const char *const *places, const char *file) {
     return found;
 }
 
-/* Caller frees; NULL if it is nowhere. */
+/* The path of a plug-in, which the caller frees; NULL: it is not installed. */
 static char *find(const char *name) {
-    /* Of the program and of libstet.so, as built and as installed; of the Python module, as built and as installed. */
+    /* Relative to the program and to libstet.so, as built and as installed; then relative to the Python module, as
+     * built and as installed. */
     static const char *const places[] = {"lib/stet", "stet", "../lib/stet", "../../lib/stet", "../../../stet", NULL};
     char *file = stet_asprintf("%s.so", name), *found = NULL;
     const char *given = getenv("STET_PLUGINS");
@@ -92,8 +93,8 @@ static stet_status load(const stet_plugin_request *r, const stet_plugin **out, s
 }
 
 stet_status stet_plugin_load(const stet_plugin_request *request, const stet_plugin **out, stet_error *err) {
-    /* dlopen of one that is open only counts up. One at a time, because dlerror's text is the thread's, but the
-     * libraries' own start-up need not be safe against another one's. */
+    /* dlopen of an open library only increases a counter. Loads are serialised: dlerror is safe between threads, but
+     * the initialisation code of two libraries may not be. */
     static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&one);
     stet_status status = load(request, out, err);

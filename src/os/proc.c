@@ -25,7 +25,7 @@
 
 static uint64_t boot;
 
-/* Past the hook of os/sys.h: who we are does not depend on a test's faults. */
+/* Does not use the hook of os/sys.h: the identity of this process must not depend on injected faults. */
 static void read_boot_id(void) {
     char text[64];
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -49,17 +49,18 @@ static uint64_t boot_id(void) {
     return boot;
 }
 
-/* What counts of a line of /proc/PID/stat. */
+/* The fields of /proc/PID/stat that are needed. */
 typedef struct proc_stat {
     int64_t pid, parent, group, session;
     uint64_t start;
-    bool over;
+    bool ended;
 } proc_stat;
 
-/* The command's name, in parentheses, may hold anything, so fields are counted from the last closing one: state is
- * field 3, parent, group and session follow, number of threads is field 20, start time field 22. A process whose first
- * thread has ended is a zombie by its state while others of its threads are still there, with its files open and its
- * locks held, perhaps in the middle of a write: it is over when the last of them is gone. */
+/* The name of the command, in parentheses, may contain anything. So fields are counted from the last closing
+ * parenthesis: state is field 3; parent, group and session follow; the number of threads is field 20, the start time
+ * field 22. If the first thread of a process has ended, its state is "zombie" although other threads may still run,
+ * with open files and held locks, perhaps in the middle of a write. The process has ended only when its last thread
+ * has. */
 static bool parse_stat(const char *text, proc_stat *out) {
     const char *p = strrchr(text, ')');
     if (!p || p[1] != ' ' || !p[2])
@@ -79,7 +80,7 @@ static bool parse_stat(const char *text, proc_stat *out) {
                        .group = fields[5],
                        .session = fields[6],
                        .start = strtoull(p, NULL, 10),
-                       .over = state == 'X' || (state == 'Z' && fields[20] <= 1)};
+                       .ended = state == 'X' || (state == 'Z' && fields[20] <= 1)};
     return true;
 }
 
@@ -99,33 +100,33 @@ static bool read_whole_stat(int64_t pid, proc_stat *out) {
     return parse_stat(text, out);
 }
 
-static bool read_stat(int64_t pid, bool *over, uint64_t *start) {
+static bool read_stat(int64_t pid, bool *ended, uint64_t *start) {
     proc_stat st;
     if (!read_whole_stat(pid, &st))
         return false;
-    *over = st.over;
+    *ended = st.ended;
     *start = st.start;
     return true;
 }
 
 stet_proc_id stet_proc_self(void) {
-    /* Kept per pid, so that a forked child finds itself. */
+    /* Cached per pid, so that a forked child looks itself up again. */
     static _Thread_local stet_proc_id self;
     int64_t pid = getpid();
     if (self.pid != pid) {
-        bool over;
+        bool ended;
         uint64_t start = 0;
-        if (!read_stat(pid, &over, &start))
-            start = 0; /* no /proc: told apart by the pid alone */
+        if (!read_stat(pid, &ended, &start))
+            start = 0; /* without /proc, processes are told apart by pid alone */
         self = (stet_proc_id){.pid = pid, .start = start, .boot = boot_id()};
     }
     return self;
 }
 
 stet_status stet_proc_identify(int64_t pid, stet_proc_id *out, stet_error *err) {
-    bool over;
+    bool ended;
     uint64_t start;
-    if (pid <= 0 || !read_stat(pid, &over, &start))
+    if (pid <= 0 || !read_stat(pid, &ended, &start))
         return stet_fail(err, STET_NOT_FOUND, "process %" PRId64 " does not exist", pid);
     *out = (stet_proc_id){.pid = pid, .start = start, .boot = boot_id()};
     return STET_OK;
@@ -140,12 +141,12 @@ bool stet_proc_announced(const char *text, uint64_t boot_number, stet_proc_id *o
 }
 
 bool stet_proc_alive(stet_proc_id id) {
-    bool over;
+    bool ended;
     uint64_t start;
-    return id.pid > 0 && id.boot == boot_id() && read_stat(id.pid, &over, &start) && start == id.start && !over;
+    return id.pid > 0 && id.boot == boot_id() && read_stat(id.pid, &ended, &start) && start == id.start && !ended;
 }
 
-/* {"pid": 12, "start": 3456, "boot": "0123456789abcdef"}: the boot id in hex, for it has all 64 bits. */
+/* {"pid": 12, "start": 3456, "boot": "0123456789abcdef"}; the boot id is in hex because it needs all 64 bits. */
 stet_value stet_proc_id_value(stet_proc_id id) {
     stet_value v = stet_value_object();
     stet_value_put(&v, "pid", stet_value_int(id.pid));
@@ -168,8 +169,8 @@ bool stet_proc_id_of_value(stet_value v, stet_proc_id *out) {
 
 extern char **environ;
 
-/* The program's file, by PATH if `name` has no slash. What PATH finds but may not be executed is remembered, as
- * execvp does. Returns 0 or an errno. */
+/* Finds the file of the program, in PATH if `name` has no slash. Like execvp, it remembers a file in PATH that may not
+ * be executed. Returns 0 or an errno. */
 static int find_program(const char *name, const char *const *envp, const char *cwd, char **out) {
     if (strchr(name, '/')) {
         *out = stet_strdup(name);
@@ -186,7 +187,7 @@ static int find_program(const char *name, const char *const *envp, const char *c
         size_t len = strcspn(path, ":");
         char *dir = len ? stet_strndup(path, len) : stet_strdup(".");
         char *file = stet_file_join(dir, name);
-        /* A relative entry of PATH means relative to where the program will run. */
+        /* A relative entry of PATH is relative to the directory in which the program will run. */
         char *seen = cwd && file[0] != '/' ? stet_file_join(cwd, file) : stet_strdup(file);
         struct stat st;
         bool there = stat(seen, &st) == 0 && S_ISREG(st.st_mode);
@@ -216,7 +217,7 @@ typedef struct child_plan {
     char *const *envp;
     const stet_proc_opts *opts;
     int null_fd;  /* /dev/null, or -1 if no stream needs it */
-    int error_fd; /* the pipe that exec closes, or that says why there was no exec */
+    int error_fd; /* a pipe: exec closes it; otherwise it carries the reason why there was no exec */
 } child_plan;
 
 typedef struct child_error {
@@ -236,7 +237,8 @@ static bool limit(int resource, uint64_t value) {
     return setrlimit(resource, &r) == 0;
 }
 
-/* One write: lines of others do not get in between. If there is no /proc nobody can tell processes apart anyway. */
+/* A single write, so that lines of other processes do not get in between. Without /proc processes can't be told apart
+ * anyway. */
 static void announce(const stet_proc_opts *o) {
     char line[1200];
     size_t len = strlen(o->announce);
@@ -246,10 +248,11 @@ static void announce(const stet_proc_opts *o) {
     memcpy(line, o->announce, len);
     ssize_t n = read(fd, line + len, sizeof line - len);
     if (n > 0 && write(o->announce_fd, line, len + (size_t)n) < 0)
-        return; /* a full disk: it is known by its streams alone */
+        return; /* a full disk: the process is then identified by its streams alone */
 }
 
-/* Between fork and exec: only async-signal-safe calls, no memory of the parent changed but this frame (vfork). */
+/* Runs between vfork and exec: only async-signal-safe calls, and no memory of the parent is changed except this
+ * frame. */
 static _Noreturn void become(const child_plan *plan) {
     child_error error = {'f', 0};
     const stet_proc_opts *o = plan->opts;
@@ -260,8 +263,8 @@ static _Noreturn void become(const child_plan *plan) {
     else if (o->new_group)
         setpgid(0, 0);
 
-    /* Move what is wanted above the range of the standard streams first, so that no dup2 overwrites another's source.
-     */
+    /* First move the descriptors above the range of the standard streams, so that no dup2 overwrites the source of
+     * another. */
     for (int i = 0; i < 3; i++) {
         int fd = wanted[i] >= 0 ? wanted[i] : plan->null_fd;
         from[i] = fcntl(fd, F_DUPFD_CLOEXEC, 10);
@@ -273,7 +276,7 @@ static _Noreturn void become(const child_plan *plan) {
     for (int i = 0; i < 3; i++)
         if (dup2(from[i], i) < 0)
             goto fail;
-    /* Everything else is closed by exec: marked, not closed, for the error pipe is among it. */
+    /* exec closes all other descriptors. They are marked rather than closed, because the error pipe is one of them. */
     if (syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */) != 0) {
         struct rlimit r;
         int last = getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < 65536 ? (int)r.rlim_cur : 65536;
@@ -286,7 +289,7 @@ static _Noreturn void become(const child_plan *plan) {
     error.step = 'l';
     if (!limit(RLIMIT_AS, o->max_memory) || !limit(RLIMIT_CPU, o->max_cpu_s) || !limit(RLIMIT_FSIZE, o->max_file_size))
         goto fail;
-    /* The child starts with the default disposition and an empty mask, whatever its parent ignores or blocks. */
+    /* The child starts with default signal dispositions and an empty mask, whatever its parent ignores or blocks. */
     struct sigaction dfl = {.sa_handler = SIG_DFL};
     for (int s = 1; s < NSIG; s++)
         if (s != SIGKILL && s != SIGSTOP)
@@ -298,7 +301,7 @@ static _Noreturn void become(const child_plan *plan) {
         announce(o);
     error.step = 'x';
     execve(plan->file, plan->argv, plan->envp);
-    if (errno == ENOEXEC) { /* a script without "#!": sh, as every shell and execvp do */
+    if (errno == ENOEXEC) { /* a script without "#!" is run by sh, as in every shell and in execvp */
         size_t n = 0;
         while (plan->argv[n])
             n++;
@@ -314,7 +317,8 @@ static _Noreturn void become(const child_plan *plan) {
     }
 fail:
     error.error_number = errno;
-    /* The pipe is empty and 8 bytes are atomic: if this fails the parent sees an end without exec and an exit 127. */
+    /* The pipe is empty and 8 bytes are written atomically. If this fails, the parent sees the pipe close without exec,
+     * and exit code 127. */
     if (write(error_fd, &error, sizeof error) < 0)
         _exit(126);
     _exit(127);
@@ -425,10 +429,10 @@ stet_status stet_proc_spawn(const stet_proc_opts *opts, stet_proc *out, stet_err
     if (status != STET_OK)
         return status;
 
-    /* Not reaped yet, so the pid is still its own. */
+    /* The child has not been reaped yet, so its pid can't have been reused. */
     *out = (stet_proc){.id = {.pid = pid, .boot = boot_id()}, .group = opts->new_group || opts->new_session};
-    bool over;
-    if (!read_stat(pid, &over, &out->id.start))
+    bool ended;
+    if (!read_stat(pid, &ended, &out->id.start))
         out->id.start = 0;
     out->pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
     if (out->pidfd < 0)
@@ -436,7 +440,7 @@ stet_status stet_proc_spawn(const stet_proc_opts *opts, stet_proc *out, stet_err
     return STET_OK;
 }
 
-/* Polls the pidfd, or, where there is none, looks again and again. 1: ended; 0: time is over. */
+/* Waits on the pidfd or, without one, polls. 1: the process has ended; 0: the time is over. */
 static int wait_until_ended(const stet_proc *p, int timeout_ms) {
     int64_t deadline = timeout_ms < 0 ? -1 : stet_clock_monotonic_us() + (int64_t)timeout_ms * 1000;
     int64_t pause_ms = 1;
@@ -489,8 +493,9 @@ void stet_proc_kill(const stet_proc *p, int signal_number) {
     if (p->id.pid <= 1)
         return;
     if (p->group) {
-        /* The group lives as long as any of its members, and its number is not given away meanwhile. After the leader
-         * was reaped and all others are gone it could be another's: stet_proc_wait ends this handle. */
+        /* A group exists as long as any of its members, and its number is not reused meanwhile. Once the leader was
+         * reaped and all others are gone, the number could belong to another group; therefore stet_proc_wait ends this
+         * handle. */
         kill(-(pid_t)p->id.pid, signal_number);
         return;
     }
@@ -502,22 +507,22 @@ void stet_proc_kill(const stet_proc *p, int signal_number) {
 
 typedef STET_VEC(proc_stat) proc_stats;
 
-/* Those that began then or later. */
+/* Lists the processes that started at `since` or later. */
 static void list_processes(uint64_t since, proc_stats *out) {
     DIR *d = opendir("/proc");
     const struct dirent *e;
     while (d && (e = readdir(d)) != NULL) {
         proc_stat st;
         if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && read_whole_stat(strtoll(e->d_name, NULL, 10), &st) &&
-            !st.over && st.start >= since)
+            !st.ended && st.start >= since)
             *stet_vec_add(out) = st;
     }
     if (d)
         closedir(d);
 }
 
-/* Is one of its standard streams a file whose path begins so? Whoever only looks at the file has it under another
- * number. Of other users' processes nobody is told. */
+/* Is one of its standard streams a file whose path begins with `held`? A process that merely reads the file has it
+ * under another descriptor. Processes of other users can't be inspected. */
 static bool has_stream(int64_t pid, const char *held) {
     char path[64], target[4096];
     size_t len = strlen(held);
@@ -550,7 +555,7 @@ size_t stet_proc_end_family(stet_proc_id leader, const char *held, bool *sure, i
     }
     for (size_t i = 0; i < all.len && known && *sure && !given_away; i++)
         in.at[i] |= all.at[i].session == leader.pid || all.at[i].group == leader.pid;
-    for (bool more = true; more;) { /* children of any of them */
+    for (bool more = true; more;) { /* add the children of any of them */
         more = false;
         for (size_t i = 0; i < all.len; i++)
             for (size_t k = 0; k < all.len && !in.at[i]; k++)
@@ -577,7 +582,7 @@ stet_status stet_home_dir(char **out, stet_error *err) {
         home = getenv(from[i].name);
         if (!home || home[0] != '/') /* a relative XDG_STATE_HOME is ignored, as its specification asks */
             continue;
-        if (!stet_utf8_valid(home, strlen(home))) { /* it is shown, and stored, as text */
+        if (!stet_utf8_valid(home, strlen(home))) { /* it is shown and stored as text */
             stet_fail(err, STET_INVALID, "%s is \"%s\": not UTF-8", from[i].name, home);
             stet_hint(err, "set STET_HOME to a directory of your own");
             return STET_INVALID;
@@ -610,7 +615,7 @@ stet_status stet_machine_id(const char *stet_home, char out[40], stet_error *err
     char *path = stet_file_join(stet_home, "machine-id");
     stet_status status = STET_OK;
     bool have = false;
-    /* A few turns: of two processes that make one at once, both must end with the same. */
+    /* Repeated, because two processes that create an id at the same time must end up with the same one. */
     for (int turn = 0; turn < 8 && !have && status == STET_OK; turn++) {
         stet_buf b = STET_BUF(4096);
         stet_error e = STET_ERROR_INIT;
@@ -647,7 +652,7 @@ stet_status stet_machine_id(const char *stet_home, char out[40], stet_error *err
     if (status == STET_OK && !have)
         status = stet_fail(err, STET_BUSY, "%s: changes all the time: do two machines share this directory?", path);
     if (status == STET_IO) {
-        /* the general one does not know of the way out */
+        /* The general hint does not mention the way out. */
         stet_hint_instead(err, "make %s writable, or set STET_HOME to another directory", stet_home);
     }
     stet_free(path);

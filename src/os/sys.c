@@ -50,9 +50,9 @@ stet_sys_action stet_sys_ask(stet_sys_call call, const char *path, int *error_nu
     return action;
 }
 
-/* The common shape of a call that returns -1 and errno on failure: ask, make it until it is not interrupted, strike
- * afterwards if so told. A macro because the calls have no common signature. A simulated interruption is a turn of the
- * loop without the call. */
+/* The common form of a call that returns -1 and errno on failure: ask the hook, repeat the call while it is
+ * interrupted, and kill afterwards if the hook says so. A macro, because the calls have no common signature. A
+ * simulated interruption is one iteration without the call. */
 #define CALL(result, which, path, fd, expression)                                                                      \
     do {                                                                                                               \
         int fault_errno_ = EIO;                                                                                        \
@@ -100,7 +100,7 @@ int stet_sys_close(int fd) {
         errno = error_number;
         return -1;
     }
-    /* The descriptor is gone after EINTR too; what was written is in the kernel's hands as after any close. */
+    /* close releases the descriptor even after EINTR, and the kernel writes the data as after any other close. */
     return r < 0 && errno == EINTR ? 0 : r;
 }
 
@@ -185,7 +185,7 @@ static int rename_new(const char *from, const char *to) {
         return r;
     if (link(from, to) != 0)
         return -1;
-    /* The new name stands: a failure to remove the old one is no failure of this call. */
+    /* The new name exists, so that a failure to remove the old one is not a failure of this call. */
     if (unlink(from) != 0)
         errno = 0;
     return 0;

@@ -12,13 +12,13 @@
 #include "base/map.h"
 #include "os/sys.h"
 
-/* Both ways are kept: the kernel speaks of watch numbers, callers of directories. */
+/* Two maps, because the kernel reports watch numbers and callers name directories. */
 struct stet_watch {
     int fd;
     stet_map by_number; /* int -> char *, the directory's name as given; owns it */
     stet_map by_name;   /* the name -> number */
     size_t len, at;     /* events in the buffer, and where the next one is */
-    char *gone;         /* the name of a directory whose watch ended with the event just told */
+    char *gone;         /* name of a directory whose watch ended with the event that was just returned */
     char bytes[16 * (sizeof(struct inotify_event) + NAME_MAX + 1)]
         __attribute__((aligned(__alignof__(struct inotify_event))));
 };
@@ -59,7 +59,7 @@ static stet_status place(stet_watch *w, const char *path, uint32_t mask, int *ou
         return stet_fail(err, STET_INVALID, "%s: cannot watch it: not a directory", path);
     if (number < 0)
         return stet_fail_errno(err, errno, "%s: cannot watch it", path);
-    /* The kernel gives the same number for the same directory under another name: the first name stays. */
+    /* The kernel returns the same number for a directory under another name. The first name is kept. */
     if (!stet_map_get(&w->by_number, &number, sizeof number)) {
         stet_map_put(&w->by_number, &number, sizeof number, (stet_slot){.p = stet_strdup(path)});
         stet_map_put(&w->by_name, path, strlen(path), (stet_slot){.n = (uint64_t)number});
@@ -84,14 +84,14 @@ stet_status stet_watch_add_names(stet_watch *w, const char *dir, stet_error *err
     return place(w, dir, NAMES | IN_ONLYDIR, &number, err);
 }
 
-/* Forgets a watch number; the directory's name goes to the caller. */
+/* Forgets a watch number; the caller frees the name of the directory. */
 static char *forget(stet_watch *w, int number) {
     stet_slot *slot = stet_map_get(&w->by_number, &number, sizeof number);
     if (!slot)
         return NULL;
     char *dir = slot->p;
     stet_map_remove(&w->by_number, &number, sizeof number);
-    /* Another directory may be watched under that name by now. */
+    /* Another directory may be watched under this name by now. */
     const stet_slot *named = stet_map_get(&w->by_name, dir, strlen(dir));
     if (named && named->n == (uint64_t)number)
         stet_map_remove(&w->by_name, dir, strlen(dir));
@@ -106,7 +106,7 @@ void stet_watch_remove(stet_watch *w, const char *dir) {
 }
 
 void stet_watch_lift(stet_watch *w, int number) {
-    inotify_rm_watch(w->fd, number); /* fails only if the directory is gone already, and its watch with it */
+    inotify_rm_watch(w->fd, number); /* fails only if the directory, and the watch with it, no longer exists */
     stet_free(forget(w, number));
 }
 
@@ -114,7 +114,7 @@ int stet_watch_fd(const stet_watch *w) {
     return w->fd;
 }
 
-/* Fills the buffer. STET_NOT_FOUND: nothing there now. */
+/* Fills the buffer. STET_NOT_FOUND: there are no events now. */
 static stet_status fill(stet_watch *w, stet_error *err) {
     ssize_t n = stet_sys_read(w->fd, w->bytes, sizeof w->bytes);
     w->at = 0;
@@ -143,7 +143,7 @@ stet_status stet_watch_next(stet_watch *w, stet_watch_event *out, stet_error *er
             if (status != STET_OK)
                 return status;
         }
-        /* The kernel hands out whole events, aligned, each name NUL-terminated. */
+        /* The kernel returns whole, aligned events, each with a NUL-terminated name. */
         const struct inotify_event *e = (const void *)(w->bytes + w->at);
         assert(w->len - w->at >= sizeof *e && w->len - w->at >= sizeof *e + e->len);
         w->at += sizeof *e + e->len;
@@ -153,15 +153,15 @@ stet_status stet_watch_next(stet_watch *w, stet_watch_event *out, stet_error *er
         }
         stet_slot *slot = stet_map_get(&w->by_number, &e->wd, sizeof e->wd);
         if (!slot)
-            continue; /* removed, with events still in the queue */
+            continue; /* the watch was removed while its events were still in the queue */
         const char *dir = slot->p;
         if (e->mask & IN_IGNORED) {
-            /* The watch has ended by itself; that the directory went was told before, or by the unmount. */
+            /* The watch has ended by itself. An earlier event, or the unmount, reported that the directory is gone. */
             stet_free(forget(w, e->wd));
             continue;
         }
         if (e->mask & IN_MOVE_SELF) {
-            /* The name no longer leads there: end the watch rather than tell wrong names. */
+            /* The name no longer leads to this directory: end the watch rather than report wrong names. */
             inotify_rm_watch(w->fd, e->wd);
             w->gone = forget(w, e->wd);
             dir = w->gone;

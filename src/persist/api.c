@@ -6,7 +6,7 @@
 #include "persist/internal.h"
 #include "persist/project_dir.h"
 
-/* A caller's strategy, as one of this folder. */
+/* Calls a strategy of the public interface, in the form that this folder uses. */
 static stet_status choose_items(void *ctx, stet_persist_item *items, size_t count, uint64_t now, stet_error *err) {
     const stet_pchooser *c = ctx;
     (void)now;
@@ -24,7 +24,7 @@ static stet_status choose_items(void *ctx, stet_persist_item *items, size_t coun
     return status;
 }
 
-/* The caller's configuration, over that of the project. */
+/* The configuration of the caller, applied on top of that of the project. */
 typedef struct overlay {
     stet_value config;
     stet_status status;
@@ -61,6 +61,8 @@ static stet_status open_with(const stet_persist_options *o, stet_persist **out, 
 }
 
 stet_status stet_persist_open(const stet_persist_options *options, stet_persist **out, stet_error *err) {
+    if (!out)
+        return stet_fail_null(err);
     stet_persist_options o;
     stet_persist *p;
     stet_status status = stet_options_read(&o, sizeof o, options, "stet_persist_options", err);
@@ -77,40 +79,44 @@ stet_status stet_persist_open(const stet_persist_options *options, stet_persist 
 }
 
 stet_value stet_persist_settings(const stet_persist *p) {
+    if (!p)
+        return stet_value_null();
     return stet_persist_config_value(&p->config);
 }
 
 const stet_persist_key *stet_persist_entry_key(const stet_persist_entry *e) {
-    return &e->key;
+    return e ? &e->key : NULL;
 }
 
 size_t stet_persist_entry_count(const stet_persist_entry *e) {
-    return e->content_count;
+    return e ? e->content_count : 0;
 }
 
 const stet_persist_content *stet_persist_entry_at(const stet_persist_entry *e, size_t index) {
-    return index < e->content_count ? &e->contents[index] : NULL;
+    return e && index < e->content_count ? &e->contents[index] : NULL;
 }
 
 uint64_t stet_persist_entry_size(const stet_persist_entry *e) {
-    return e->total_size;
+    return e ? e->total_size : 0;
 }
 
 int64_t stet_persist_entry_elapsed(const stet_persist_entry *e) {
-    return e->elapsed_ms;
+    return e ? e->elapsed_ms : -1;
 }
 
 const char *stet_persist_entry_hash(const stet_persist_entry *e) {
-    return e->hash;
+    return e ? e->hash : NULL;
 }
 
 bool stet_persist_entry_in_log(const stet_persist_entry *e) {
-    return e->in_log;
+    return e && e->in_log;
 }
 
 stet_value stet_persist_entry_extra(const stet_persist_entry *e, const char *kind, const char *key) {
+    if (!e || !key)
+        return stet_value_null();
     const stet_persist_content *content = kind ? stet_persist_entry_content(e, kind) : NULL;
-    /* Most entries have no further keys, and need not be parsed to see that. */
+    /* Most entries have no further keys; a search of the text shows that without parsing it. */
     if ((kind && !content) || !strstr(e->text, key))
         return stet_value_null();
     stet_buf text = STET_BUF(STET_PERSIST_ENTRY_MAX);
@@ -127,6 +133,8 @@ stet_value stet_persist_entry_extra(const stet_persist_entry *e, const char *kin
 
 stet_status stet_persist_clean(stet_persist *p, const stet_persist_clean_options *options, stet_value *report,
                                stet_error *err) {
+    if (!p || !report)
+        return stet_fail_null(err);
     stet_persist_clean_options o;
     stet_status status = stet_options_read(&o, sizeof o, options, "stet_persist_clean_options", err);
     if (status != STET_OK)
@@ -172,14 +180,17 @@ static stet_status read_limits(stet_value limits, stet_persist_limits *out, stet
 
 stet_status stet_persist_choose_default(stet_value limits, const stet_persist_key *keys, const uint64_t *sizes,
                                         size_t count, uint64_t now, bool *remove, stet_error *err) {
+    if (count && (!keys || !sizes || !remove))
+        return stet_fail_null(err);
     stet_persist_limits l;
     stet_status status = read_limits(limits, &l, err);
     if (status != STET_OK)
         return status;
     stet_persist_item *items = stet_alloc_zero((count + 1) * sizeof *items);
     for (size_t i = 0; i < count && status == STET_OK; i++) {
-        if (strnlen(keys[i].module_hash, STET_PERSIST_HASH + 1) != STET_PERSIST_HASH)
-            status = stet_fail(err, STET_INVALID, "not a module hash: \"%.80s\"", keys[i].module_hash);
+        status = stet_persist_key_check(&keys[i], false, err);
+        if (status != STET_OK)
+            break;
         size_t len = keys[i].block_len ? keys[i].block_len : strlen(keys[i].block_id);
         items[i] = (stet_persist_item){.block_id = keys[i].block_id,
                                        .block_len = len,
@@ -197,6 +208,8 @@ stet_status stet_persist_choose_default(stet_value limits, const stet_persist_ke
 }
 
 stet_status stet_persist_statistics(stet_persist *p, stet_value *out, stet_error *err) {
+    if (!p || !out)
+        return stet_fail_null(err);
     stet_persist_stats s;
     stet_status status = stet_persist_stats_get(p, &s, err);
     if (status != STET_OK)

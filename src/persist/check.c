@@ -15,13 +15,13 @@ typedef struct checker {
     stet_status status;
 } checker;
 
-static void tell(checker *c, const char *what, const char *where, bool repaired) {
+static void report_problem(checker *c, const char *what, const char *where, bool repaired) {
     stet_persist_problem problem = {.what = what, .where = where, .repaired = repaired};
     c->found(c->ctx, &problem);
 }
 
-/* Moves DIR/NAME into the trash; did it? */
-static bool take_away(checker *c, const char *dir, const char *kind, const char *name) {
+/* Moves DIR/NAME into the trash; false if that failed. */
+static bool move_to_trash(checker *c, const char *dir, const char *kind, const char *name) {
     if (!c->repair || c->status != STET_OK)
         return false;
     char *path = stet_ppath(dir, name), *to = stet_asprintf("%s/%s", kind, name);
@@ -40,20 +40,20 @@ static void check_snapshots(checker *c) {
         const stet_pfile *f = &p->files.at[i];
         char *where = stet_asprintf("entry_snapshots/%s", f->name);
         if (f->state == STET_PSNAPSHOT_UNKNOWN)
-            tell(c, "a snapshot of a version that this program does not know", where, false);
+            report_problem(c, "a snapshot of a version that this program does not know", where, false);
         else if (f->state == STET_PSNAPSHOT_CORRUPT) {
             char *what = stet_asprintf("a corrupt snapshot (%s); it may not be wholly synchronised yet", f->why);
-            bool done = take_away(c, p->snapshots_dir, "snapshots", f->name);
-            tell(c, what, where, done);
+            bool done = move_to_trash(c, p->snapshots_dir, "snapshots", f->name);
+            report_problem(c, what, where, done);
             stet_free(what);
         } else {
             if (f->snapshot->dropped) {
-                tell(c, "a snapshot with an entry whose hash does not match", where, c->repair);
+                report_problem(c, "a snapshot with an entry whose hash does not match", where, c->repair);
                 merge = true;
             }
             if (strncmp(f->name, f->snapshot->hash.text, STET_PERSIST_HASH) != 0 ||
                 strcmp(f->name + STET_PERSIST_HASH, ".toml") != 0) {
-                tell(c, "a snapshot under a wrong name", where, c->repair);
+                report_problem(c, "a snapshot under a wrong name", where, c->repair);
                 merge = true;
             }
         }
@@ -62,26 +62,26 @@ static void check_snapshots(checker *c) {
     bool vanished = c->status == STET_OK && p->vanished, back = false;
     pthread_mutex_unlock(&p->state_mutex);
     if ((merge || vanished) && c->repair && c->status == STET_OK) {
-        /* This machine's copy of the snapshot that went away is written again. */
+        /* Writes the vanished snapshot again, from this machine's copy. */
         stet_persist_cleanup how = {.strategy = stet_persist_strategy_none, .include_content = STET_PERSIST_NO};
         c->status = stet_persist_clean_locked(p, &how, c->err);
         pthread_mutex_lock(&p->state_mutex);
         back = !p->vanished;
-        if (c->status == STET_OK && !back) { /* there is no copy that can be read: what it had is lost */
+        if (c->status == STET_OK && !back) { /* no readable copy exists: its entries are lost */
             stet_persist_forget(p);
             c->status = stet_persist_reload(p, true, c->err);
         }
         pthread_mutex_unlock(&p->state_mutex);
     }
     if (vanished && c->repair && !back)
-        tell(c, "the last snapshot that this machine knew is lost, with the entries that only it had",
-             "entry_snapshots", c->status == STET_OK);
+        report_problem(c, "the last snapshot that this machine knew is lost, with the entries that only it had",
+                       "entry_snapshots", c->status == STET_OK);
     else if (vanished)
-        tell(c, "the last snapshot that this machine knew went away, and none that descends from it is here",
-             "entry_snapshots", c->repair && c->status == STET_OK);
+        report_problem(c, "the last snapshot that this machine knew went away, and none that descends from it is here",
+                       "entry_snapshots", c->repair && c->status == STET_OK);
 }
 
-/* Tables of the log that are not entries, or whose hash is wrong. Repaired by writing the good ones anew. */
+/* Finds tables of the log that are not entries, or whose hash is wrong. The repair writes a log of the good ones. */
 static void check_log(checker *c) {
     stet_persist *p = c->p;
     char *text;
@@ -94,7 +94,7 @@ static void check_log(checker *c) {
     }
     char *where = stet_asprintf("entry_log/machine_%s.toml", p->machine_id);
     if (status != STET_OK) {
-        tell(c, local.message, where, false);
+        report_problem(c, local.message, where, false);
         stet_error_clear(&local);
         stet_free(where);
         return;
@@ -106,7 +106,7 @@ static void check_log(checker *c) {
     stet_plog_parse(text, len, texts, &entries, &parsed);
     bool unknown = parsed.unknown_version && !entries.len;
     if (unknown)
-        tell(c, "a log of a version that this program does not know", where, false);
+        report_problem(c, "a log of a version that this program does not know", where, false);
     else if (parsed.bad || (len && !parsed.header_seen)) {
         bool done = false;
         if (c->repair) {
@@ -129,14 +129,14 @@ static void check_log(checker *c) {
             pthread_mutex_unlock(&p->state_mutex);
             stet_buf_release(&out);
         }
-        tell(c, parsed.bad ? "a torn or corrupt table in the log" : "a log without its header", where, done);
+        report_problem(c, parsed.bad ? "a torn or corrupt table in the log" : "a log without its header", where, done);
     }
     stet_vec_release(&entries);
     stet_ptexts_drop(texts);
     stet_free(where);
 }
 
-/* Ids that entries name, with their sizes. */
+/* Collects the object ids that entries refer to, with their sizes. */
 static stet_status named_objects(stet_persist *p, stet_map *out, stet_error *err) {
     pthread_mutex_lock(&p->state_mutex);
     stet_status status = stet_persist_load(p, false, err);
@@ -148,7 +148,7 @@ static stet_status named_objects(stet_persist *p, stet_map *out, stet_error *err
     return status;
 }
 
-/* The hash of a file as the name of an object would have it; "" if it can't be read. */
+/* The id that an object with the bytes of this file would have; "" if the file can't be read. */
 static void file_id(const char *path, char out[STET_HASH_BASE64]) {
     stet_hash h;
     uint64_t size;
@@ -157,7 +157,7 @@ static void file_id(const char *path, char out[STET_HASH_BASE64]) {
         stet_base64url_encode(h.bytes, sizeof h.bytes, out);
 }
 
-/* "ID (1)", "ID (conflicted copy)", "ID.sync-conflict-...": what synchronisers call the second of two files. */
+/* Synchronisers name the second of two files "ID (1)", "ID (conflicted copy)" or "ID.sync-conflict-...". */
 static void check_stray(checker *c, const char *name) {
     stet_persist *p = c->p;
     size_t len = strlen(name), id_len = 0;
@@ -177,16 +177,16 @@ static void check_stray(checker *c, const char *name) {
         if (c->repair && good && stet_sys_rename_new(path, proper) == 0)
             done = true;
         else
-            done = take_away(c, p->objects_dir, "objects", name);
-        tell(c, good ? "an object under a name that a synchroniser gave it" : "a damaged copy of an object", where,
-             done);
+            done = move_to_trash(c, p->objects_dir, "objects", name);
+        report_problem(c, good ? "an object under a name that a synchroniser gave it" : "a damaged copy of an object",
+                       where, done);
     }
     stet_free(where);
     stet_free(proper);
     stet_free(path);
 }
 
-/* A strategy: entries without all of their objects go, pinned ones, too, for nothing is left to protect. */
+/* A strategy: removes entries of which an object is missing. Pinned ones too, because nothing is left to protect. */
 static stet_status without_objects(void *ctx, stet_persist_item *items, size_t count, uint64_t now, stet_error *err) {
     const stet_map *missing = ctx;
     (void)now, (void)err;
@@ -201,8 +201,8 @@ static stet_status without_objects(void *ctx, stet_persist_item *items, size_t c
     return STET_OK;
 }
 
-/* Entries whose objects are not here are of no use on this machine. A repair moves them to the trash, so that the next
- * run stores the result anew; `persist undelete` brings them back if the objects were only late. */
+/* Entries whose objects are missing are useless on this machine. A repair moves them to the trash, so that the next run
+ * stores the result again; `persist undelete` restores them if the objects arrive later. */
 static void check_missing(checker *c, const stet_map *named) {
     stet_persist *p = c->p;
     stet_map missing = {0};
@@ -223,8 +223,8 @@ static void check_missing(checker *c, const stet_map *named) {
     }
     for (size_t i = 0; stet_map_next(&missing, &i, &key, &len, &slot);) {
         char *where = stet_asprintf("objects/%.*s", (int)len, (const char *)key);
-        tell(c, "an entry names an object that is not here; it may not be synchronised yet", where,
-             c->repair && c->status == STET_OK);
+        report_problem(c, "an entry names an object that is not here; it may not be synchronised yet", where,
+                       c->repair && c->status == STET_OK);
         stet_free(where);
     }
     stet_map_release(&missing);
@@ -235,15 +235,8 @@ static void check_objects(checker *c) {
     stet_map named = {0};
     stet_names names = {0};
     c->status = named_objects(p, &named, c->err);
-    if (c->status == STET_OK) {
-        stet_error local = STET_ERROR_INIT;
-        c->status = stet_file_list(p->objects_dir, &names, &local);
-        if (c->status == STET_NOT_FOUND)
-            c->status = STET_OK;
-        else
-            stet_error_move(c->err, &local);
-        stet_error_clear(&local);
-    }
+    if (c->status == STET_OK)
+        c->status = stet_file_list_if_there(p->objects_dir, &names, c->err);
     for (size_t i = 0; i < names.len && c->status == STET_OK; i++) {
         bool compressed;
         const char *name = names.at[i];
@@ -265,13 +258,13 @@ static void check_objects(checker *c) {
             good = !memcmp(hash, name, STET_PERSIST_HASH);
         }
         if (!good)
-            tell(c, "an object whose bytes are not what its name says", where,
-                 take_away(c, p->objects_dir, "objects", name));
+            report_problem(c, "an object whose bytes are not what its name says", where,
+                           move_to_trash(c, p->objects_dir, "objects", name));
         stet_free(id);
         stet_free(where);
         stet_free(path);
     }
-    /* After the repairs above, since a stray copy may have been the missing one. */
+    /* After the repairs above, because a stray copy may have been the missing object. */
     if (c->status == STET_OK)
         check_missing(c, &named);
     stet_names_release(&names);
@@ -279,6 +272,8 @@ static void check_objects(checker *c) {
 }
 
 stet_status stet_persist_check(stet_persist *p, bool repair, stet_persist_found_fn found, void *ctx, stet_error *err) {
+    if (!p || !found)
+        return stet_fail_null(err);
     struct stat st;
     checker c = {.p = p, .repair = repair, .found = found, .ctx = ctx, .err = err};
     if (stet_sys_stat(p->dir, &st) != 0 && errno == ENOENT) {
@@ -286,7 +281,8 @@ stet_status stet_persist_check(stet_persist *p, bool repair, stet_persist_found_
             return STET_OK; /* nothing was ever put here */
         if (repair)
             stet_persist_forget(p);
-        tell(&c, "the directory is gone, with all entries and objects that this machine had used", p->dir, repair);
+        report_problem(&c, "the directory is gone, with all entries and objects that this machine had used", p->dir,
+                       repair);
         return STET_OK;
     }
     if (repair && (c.status = stet_persist_lock(p, true, err)) != STET_OK)

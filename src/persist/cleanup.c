@@ -1,10 +1,10 @@
-/* cleanup.c - writes new snapshots: merges what is there, lets a strategy choose what goes, keeps the rest.
+/* cleanup.c - writes new snapshots: merges the existing ones, and removes the entries that a strategy chooses.
  *
  *   C1. Machines that merge the same snapshots with the same strategy write the same bytes: nothing here depends on
- *       which objects lie on this machine, except where the cap on local bytes was asked for.
- *   C2. The new snapshot is durable before the log is cut and before what it replaces is deleted.
- *   C3. Objects are deleted last, only if content was asked for, and never when something that might name them can't be
- *       read.
+ *       which objects are on this machine, unless a cap on local bytes was requested.
+ *   C2. The new snapshot is durable before the log is cut, and before the files that it replaces are deleted.
+ *   C3. Objects are deleted last, only if content was requested, and never while something that might refer to them
+ *       can't be read.
  */
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 
 enum { REPORTED = 1000 };
 
-/* All that one cleanup knows, taken under the state lock and then its own. */
+/* Everything that one cleanup needs to know, copied while the state lock was held. */
 typedef struct plan {
     stet_pview view; /* all entries, sorted */
     stet_persist_item *items;
@@ -28,11 +28,11 @@ typedef struct plan {
     struct {
         char **at;
         size_t len, cap;
-    } merged;       /* names of files whose snapshots stand in the tips */
-    stet_map seen;  /* object ids named by anything that could be read */
-    stet_map kept;  /* by entries that stay */
+    } merged;       /* names of files whose snapshots are merged into the tips */
+    stet_map seen;  /* object ids in anything that could be read */
+    stet_map kept;  /* object ids of entries that are kept */
     stet_map gone;  /* seen and not kept */
-    stet_map fresh; /* by entries that come from the log and stay */
+    stet_map fresh; /* object ids of entries that come from the log and are kept */
     size_t log_entries, removed;
     bool vanished, log_exists;
     const char *unsafe; /* why objects must not be deleted, or NULL */
@@ -45,8 +45,8 @@ static void name_ids(stet_map *map, const stet_pentry *e) {
         stet_map_put(map, c.id, c.id_len, (stet_slot){.n = 1});
 }
 
-/* With the state lock. */
-static void take_plan(stet_persist *p, plan *l) {
+/* The caller holds the state lock. */
+static void make_plan(stet_persist *p, plan *l) {
     stet_pview_take(p, &l->view);
     for (size_t i = 0; i < p->tips.len; i++)
         *stet_vec_add(&l->tips) = stet_psnapshot_hold(p->tips.at[i]);
@@ -79,7 +79,7 @@ static void take_plan(stet_persist *p, plan *l) {
         name_ids(&l->seen, &p->log.entries.at[i]);
 }
 
-/* With the state lock: snapshots are counted under it. */
+/* The caller holds the state lock, which guards the reference counts of snapshots. */
 static void release_plan(plan *l) {
     stet_pview_release(&l->view);
     for (size_t i = 0; i < l->tips.len; i++)
@@ -119,8 +119,8 @@ static uint64_t object_bytes(stet_persist *p, const char *id, size_t len) {
     return 0;
 }
 
-/* Marks entries, least recently used first, until the objects of the others fit. An object counts until the last entry
- * that names it goes. */
+/* Marks entries for removal, least recently used first, until the objects of the others fit. An object counts until the
+ * last entry that refers to it is removed. */
 static void apply_cap(stet_persist *p, plan *l, uint64_t cap) {
     size_t n = l->view.entries.len;
     stet_map users = {0}, sizes = {0};
@@ -251,14 +251,14 @@ static stet_status refuse_unsafe(stet_persist *p, const plan *l, bool force, ste
     return STET_OK;
 }
 
-/* Does what stays differ from the one tip? */
+/* Do the remaining entries differ from the only tip? */
 static bool needs_snapshot(const plan *l) {
     size_t kept = l->view.entries.len - l->removed;
     if (l->tips.len != 1)
         return l->tips.len > 1 || kept > 0;
     const stet_pentries *tip = &l->tips.at[0]->entries;
     if (tip->len != kept || l->tips.at[0]->dropped)
-        return true; /* one with a rotten entry is written anew without it */
+        return true; /* a snapshot with a corrupt entry is written again without it */
     size_t k = 0;
     for (size_t i = 0; i < l->view.entries.len; i++) {
         if (l->items[i].remove)
@@ -295,7 +295,7 @@ static stet_status write_temp(stet_persist *p, const stet_buf *text, char **temp
     return status;
 }
 
-/* The text of the snapshot that will stand, and its hash. The same bytes again if only its file went away. */
+/* Prints the new snapshot and its hash. `again`: the same bytes, because only the file vanished. */
 static void print_snapshot(const plan *l, bool again, stet_buf *text, stet_pid *hash) {
     if (again) {
         const stet_psnapshot *tip = l->tips.at[0];
@@ -317,7 +317,7 @@ static stet_status place_snapshot(stet_persist *p, char **temp, const stet_pid *
     stet_status status = STET_OK;
     int r = stet_sys_rename(*temp, path);
     if (r != 0 && errno == EXDEV) {
-        /* The temp directory is on another file system after all: write beside. */
+        /* The temporary directory turned out to be on another file system: write beside the target. */
         char *text;
         size_t len;
         status = stet_persist_read_file(*temp, &text, &len, NULL, err);
@@ -338,7 +338,8 @@ static stet_status place_snapshot(stet_persist *p, char **temp, const stet_pid *
     return status;
 }
 
-/* Files whose snapshots were merged go; one with the hash that stands gets its proper name if it lacks it. */
+/* Removes the files whose snapshots were merged. A file with the hash of the new snapshot but another name is
+ * renamed. */
 static stet_status tidy_snapshots(stet_persist *p, const plan *l, const stet_pid *stands, stet_ptrash *trash,
                                   stet_error *err) {
     char *proper = stet_asprintf("%s.toml", stands->text), *at = stet_ppath(p->snapshots_dir, proper);
@@ -349,7 +350,7 @@ static stet_status tidy_snapshots(stet_persist *p, const plan *l, const stet_pid
     struct stat st;
     if (!placed && stands->text[0] && stet_sys_lstat(at, &st) == 0 && l->merged.len && l->tips.len == 1 &&
         !memcmp(l->tips.at[0]->hash.text, stands->text, STET_PERSIST_HASH) && !l->vanished) {
-        /* Something corrupt has the proper name. */
+        /* The proper name is taken by a corrupt file. */
         char *name = stet_asprintf("snapshots/%s", proper);
         status = stet_ptrash_file(p, trash, at, name, err);
         stet_free(name);
@@ -411,7 +412,8 @@ static void report(const plan *l, const stet_pdoomed_list *doomed, stet_persist_
     }
 }
 
-/* The part that changes the directory. The modification lock is held, the objects lock too if content. */
+/* The part that changes the directory. The caller holds the modification lock and, if content is deleted, the objects
+ * lock. */
 static stet_status carry_out(stet_persist *p, plan *l, const stet_persist_cleanup *how, bool content, bool orphans,
                              stet_persist_cleaned *out, stet_error *err) {
     stet_ptrash trash = {.off = how->purge || p->config.trash_days == 0};
@@ -439,9 +441,9 @@ static stet_status carry_out(stet_persist *p, plan *l, const stet_persist_cleanu
                      : write_temp(p, &text, &temp, err);
         stet_buf_release(&text);
     }
-    /* From here on readers of this process wait: the log must not be seen cut without the snapshot. */
+    /* From here on, readers in this process wait: they must not see the cut log without the new snapshot. */
     pthread_mutex_lock(&p->state_mutex);
-    /* Torn tables go with the rest; a log of a version that is not known here stays as it is. */
+    /* Torn tables are dropped with the rest of the log. A log of an unknown version is left alone. */
     bool cut = l->log_entries || (l->log_exists && !p->log.parsed.unknown_version &&
                                   (p->log.parsed.bad || p->log.offset < p->log.stamp.size));
     bool locked = false;
@@ -500,7 +502,7 @@ static stet_status clean_locked(stet_persist *p, const stet_persist_cleanup *how
     pthread_mutex_lock(&p->state_mutex);
     stet_status status = stet_persist_reload(p, !how->dry_run, err);
     if (status == STET_OK) {
-        take_plan(p, &l);
+        make_plan(p, &l);
         for (size_t i = 0; i < p->files.len; i++)
             if (p->files.at[i].state == STET_PSNAPSHOT_UNKNOWN) {
                 status = stet_fail(err, STET_UNSUPPORTED,
@@ -519,7 +521,7 @@ static stet_status clean_locked(stet_persist *p, const stet_persist_cleanup *how
         if (content)
             status = stet_pobjects_doomed(p, &l.kept, &l.gone, orphans, &doomed, err);
         if (status == STET_OK) {
-            /* A marker that the cleanup would take away does not show here; what is listed surely goes. */
+            /* A marker that the cleanup would remove is not listed here; everything that is listed will be removed. */
             report(&l, &doomed, out);
             out->wrote_snapshot = needs_snapshot(&l);
             out->snapshots_merged = l.tips.len > 1 ? l.tips.len : 0;
@@ -535,7 +537,7 @@ static stet_status clean_locked(stet_persist *p, const stet_persist_cleanup *how
     return status;
 }
 
-/* Entries live in the snapshots alone: what is used is remembered only for those. */
+/* Last uses are remembered only for entries in snapshots. */
 static stet_status forget_uses(stet_persist *p, stet_error *err) {
     stet_map live = {0};
     pthread_mutex_lock(&p->state_mutex);
@@ -550,7 +552,8 @@ static stet_status forget_uses(stet_persist *p, stet_error *err) {
     return status;
 }
 
-/* A snapshot went away and nothing that descends from it is here: its deletion was faster than its successor. */
+/* A snapshot vanished and none of its descendants is here: its deletion was synchronised before its successor. Waits
+ * for the successor. */
 static stet_status wait_for_successor(stet_persist *p, stet_error *err) {
     int64_t until = stet_clock_monotonic_us() + p->config.vanished_wait_ms * 1000;
     for (;;) {
@@ -640,7 +643,7 @@ bool stet_persist_merge_due(stet_persist *p, int64_t *next_ms) {
     if (next_ms)
         *next_ms = -1;
     if (p->vanished)
-        return false; /* its successor may be on the way; only a cleanup that waits for it goes on */
+        return false; /* its successor may still arrive: only a cleanup, which waits for it, continues */
     for (size_t i = 0; i < p->files.len; i++)
         if (p->files.at[i].state == STET_PSNAPSHOT_UNKNOWN)
             return false;
@@ -653,8 +656,8 @@ bool stet_persist_merge_due(stet_persist *p, int64_t *next_ms) {
         return true;
     if (p->config.entry_merge_timeout_seconds <= 0)
         return false;
-    /* Since when does something wait: the oldest entry of the log, but not before the last snapshot was written (an
-     * entry may be put long after the time it bears). */
+    /* The time since which something is waiting: that of the oldest entry in the log, but not before the last snapshot
+     * was written, because an entry may be stored long after its created_at. */
     stet_plog *log = &p->log;
     for (; log->oldest_of < n; log->oldest_of++)
         if (!log->oldest_of || log->entries.at[log->oldest_of].created < log->oldest)

@@ -18,24 +18,13 @@ void stet_pdoomed_release(stet_pdoomed_list *l) {
     stet_vec_release(l);
 }
 
-static stet_status list_or_nothing(const char *dir, stet_names *out, stet_error *err) {
-    stet_error local = STET_ERROR_INIT;
-    stet_status status = stet_file_list(dir, out, &local);
-    if (status == STET_NOT_FOUND)
-        status = STET_OK;
-    else if (status != STET_OK)
-        stet_error_move(err, &local);
-    stet_error_clear(&local);
-    return status;
-}
-
-/* Markers share an inode with others of their day: only the time of their content is theirs. */
+/* Markers share an inode with the others of their day: only the time of the content belongs to a marker. */
 static int64_t marker_age_ms(const struct stat *st, int64_t now) {
     return now - ((int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000);
 }
 
 static int64_t age_ms(const struct stat *st, int64_t now) {
-    /* The younger of both times: a synchroniser keeps the one, and can't keep the other. */
+    /* The later of both times, because a synchroniser preserves one and can't preserve the other. */
     int64_t m = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
     int64_t c = (int64_t)st->st_ctim.tv_sec * 1000 + st->st_ctim.tv_nsec / 1000000;
     return now - (m > c ? m : c);
@@ -51,13 +40,12 @@ stet_status stet_pobjects_doomed(stet_persist *p, const stet_map *kept, const st
                                  stet_pdoomed_list *out, stet_error *err) {
     stet_names names = {0}, markers = {0};
     stet_map fresh = {0}, folded = {0};
-    stet_status status = list_or_nothing(p->objects_dir, &names, err);
+    stet_status status = stet_file_list_if_there(p->objects_dir, &names, err);
     if (status == STET_OK && p->config.use_fresh_object_statuses)
-        status = list_or_nothing(p->fresh_dir, &markers, err);
+        status = stet_file_list_if_there(p->fresh_dir, &markers, err);
     for (size_t i = 0; i < markers.len; i++)
         stet_map_put(&fresh, markers.at[i], strlen(markers.at[i]), (stet_slot){.n = 1});
-    /* A name that differs from a kept one in case alone may be the kept one, where a file system does not tell them
-     * apart. */
+    /* A name that differs from a kept one only in case may be the kept file, on a file system that ignores case. */
     const void *key;
     size_t key_len;
     stet_slot *slot;
@@ -94,7 +82,7 @@ stet_status stet_pobjects_doomed(stet_persist *p, const stet_map *kept, const st
 stet_status stet_pmarkers_clean(stet_persist *p, const stet_map *seen, const stet_map *fresh, uint64_t *removed,
                                 stet_error *err) {
     stet_names names = {0};
-    stet_status status = list_or_nothing(p->fresh_dir, &names, err);
+    stet_status status = stet_file_list_if_there(p->fresh_dir, &names, err);
     int64_t now = stet_clock_ms();
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
         size_t len = strlen(names.at[i]);

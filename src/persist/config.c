@@ -137,7 +137,7 @@ static stet_status read_table(const char *name, stet_value table, const key *key
             int64_t n = stet_value_as_int(v);
             if (stet_value_type(v) != STET_TYPE_INT || n > INT64_MAX / 86400000 ||
                 (k->type == NUMBER ? n < 0 : n <= 0 && n != -1)) {
-                /* Sizes may be larger than what a number of days may be. */
+                /* Sizes may be larger than numbers of days. */
                 bool size = strstr(k->name, "bytes") || strstr(k->name, "size");
                 if (stet_value_type(v) != STET_TYPE_INT || !size || n <= 0)
                     return stet_fail(err, STET_INVALID, "%s.%s: expected %s", name, k->name,
@@ -198,7 +198,7 @@ static const char *word_of(const stet_persist_config *c, const key *k) {
         return c->verify == STET_PERSIST_VERIFY_ALWAYS ? "always" : "size";
     if (!strcmp(k->name, "compression"))
         return c->compress ? "zstd" : "none";
-    return (const char *)c + k->offset; /* a path or a format, as it was read */
+    return (const char *)c + k->offset; /* a path or a format, as read */
 }
 
 static stet_value table_value(const stet_persist_config *c, const key *keys) {

@@ -44,7 +44,7 @@ static bool node_is(const stet_node *n, const char *key) {
     return n->key_len == strlen(key) && !memcmp(n->key, key, n->key_len);
 }
 
-/* A table with an `id` is a content, and must be a good one; NULL in *id: it is something else. */
+/* A table with an `id` is a content, and must be valid. NULL in *id: the table is something else. */
 static bool content_of(const stet_tree *tree, const stet_node *n, const stet_node **id, const stet_node **size,
                        const stet_node **format) {
     *id = n->type == STET_NODE_TABLE ? stet_tree_find(tree, n, "id") : NULL;
@@ -171,7 +171,7 @@ stet_pentry_state stet_pentry_parse_slow(const char *text, size_t len, stet_aren
     out->block_len = (uint32_t)lens[0];
     out->module = parts[1];
     if (!stet_tree_parse(&s->tree, text + line, *used - line, false, why)) {
-        /* Something else may lie behind the entry: zeros where a file grew before a power cut, half of a lost line. */
+        /* Other bytes may follow the entry: zeros where a file grew before a power cut, or half of a lost line. */
         size_t whole = complete_len(text, *used);
         if (!whole || !stet_tree_parse(&s->tree, text + line, whole - line, false, why))
             return STET_PENTRY_MALFORMED;
@@ -196,7 +196,7 @@ stet_pentry_state stet_pentry_parse_slow(const char *text, size_t len, stet_aren
     s->text.max = STET_PERSIST_ENTRY_MAX;
     if (!write_canonical(&s->tree, out, computed, &s->text, why))
         return STET_PENTRY_MALFORMED;
-    /* If it stands there like this already, point at it, and into it. */
+    /* If the source already is in canonical form, point into it. */
     const char *at = s->text.len <= *used && !memcmp(text, s->text.data, s->text.len)
                          ? text
                          : stet_arena_strndup(arena, s->text.data, s->text.len);
@@ -232,7 +232,7 @@ static size_t span_bare(const cursor *c) {
     return (size_t)(p - c->at);
 }
 
-/* A decimal without sign or leading zero that fits int64: its length, 0 if there is none. */
+/* Reads a decimal without sign or leading zeros that fits int64; returns its length, 0 if there is none. */
 static size_t span_decimal(const cursor *c, uint64_t *value) {
     const char *p = c->at;
     uint64_t v = 0;
@@ -245,7 +245,7 @@ static size_t span_decimal(const cursor *c, uint64_t *value) {
     return len;
 }
 
-/* `{ id = "...", size = N, format = "..."` and where it goes on. */
+/* Reads `{ id = "...", size = N, format = "..."`; the cursor stops behind it. */
 static bool eat_content(cursor *c, stet_pcontent *out) {
     if (!EAT(c, "{ id = \""))
         return false;
@@ -270,8 +270,8 @@ static bool eat_content(cursor *c, stet_pcontent *out) {
     return true;
 }
 
-/* The short cut: text in canonical form with nothing but plain contents and integers, which is nearly all there is.
- * True only if the general way would give the same; then out->text is the source itself. */
+/* A fast path for text in canonical form with only plain contents and integers, which is nearly all there is. True only
+ * if the general parser would give the same result; then out->text is the source itself. */
 static bool parse_canonical(const char *text, size_t len, stet_pentry_scratch *s, stet_pentry *out, size_t *used) {
     cursor c = {text, text + (len > STET_PERSIST_ENTRY_MAX ? STET_PERSIST_ENTRY_MAX : len)};
     if (!EAT(&c, "["))
@@ -512,7 +512,7 @@ bool stet_pentry_same_contents(const stet_pentry *a, const stet_pentry *b) {
             return false;
         if (!more_a)
             return true;
-        /* The mode of ids may differ between the two: the bytes are the first part. */
+        /* One id may be qualified and the other not: compare the hash, which is their first part. */
         if (x.size != y.size || compare_bytes(x.kind, x.kind_len, y.kind, y.kind_len) != 0 ||
             compare_bytes(x.format, x.format_len, y.format, y.format_len) != 0 ||
             memcmp(x.id, y.id, STET_PERSIST_HASH) != 0)
@@ -572,13 +572,15 @@ void stet_persist_entry_free(stet_persist_entry *e) {
 }
 
 const stet_persist_content *stet_persist_entry_content(const stet_persist_entry *e, const char *kind) {
+    if (!e || !kind)
+        return NULL;
     for (size_t i = 0; i < e->content_count; i++)
         if (!strcmp(e->contents[i].kind, kind))
             return &e->contents[i];
     return NULL;
 }
 
-/* Finds a further key; the tree is the caller's to release. */
+/* Finds a further key. The caller releases the tree. */
 static const stet_node *find_extra(stet_tree *tree, const stet_persist_entry *e, const stet_persist_content *c,
                                    const char *key) {
     const char *why, *body = strchr(e->text, '\n');

@@ -23,8 +23,8 @@ static bool wanted(const char *kind, const char *const *kinds) {
     return !kinds;
 }
 
-/* Are the objects of the wanted kinds here and right? Loads the small ones if asked to. */
-static bool contents_stand(stet_persist *p, stet_persist_entry *e, unsigned flags, const char *const *kinds) {
+/* Are the objects of the wanted kinds present and right? Loads the small ones on request. */
+static bool contents_are_right(stet_persist *p, stet_persist_entry *e, unsigned flags, const char *const *kinds) {
     for (const char *const *k = kinds; k && *k; k++)
         if (!stet_persist_entry_content(e, *k))
             return false;
@@ -50,6 +50,8 @@ static bool contents_stand(stet_persist *p, stet_persist_entry *e, unsigned flag
 
 stet_status stet_persist_get(stet_persist *p, const stet_persist_key *key, unsigned flags, const char *const *kinds,
                              stet_persist_entry **entry, stet_error *err) {
+    if (!p || !key || !entry)
+        return stet_fail_null(err);
     bool exact = flags & STET_PERSIST_EXACT;
     if (exact && !key->created_at)
         return stet_fail(err, STET_INVALID, "an exact match needs a created_at");
@@ -81,7 +83,7 @@ stet_status stet_persist_get(stet_persist *p, const stet_persist_key *key, unsig
                              (int)(block_len > 200 ? 200 : block_len), key->block_id, key->module_hash,
                              exact ? " at that time" : "");
         }
-        if (contents_stand(p, copy, flags, kinds)) {
+        if (contents_are_right(p, copy, flags, kinds)) {
             if (!(flags & STET_PERSIST_NO_COUNT))
                 stet_puses_hit(p, copy->key.module_hash, copy->key.created_at,
                                copy->elapsed_ms > 0 ? copy->elapsed_ms : 0);
@@ -91,12 +93,14 @@ stet_status stet_persist_get(stet_persist *p, const stet_persist_key *key, unsig
         until = copy->key.created_at - 1;
         stet_persist_entry_free(copy);
         if (exact || !until)
-            until = 0; /* nothing is that old: the next round ends it */
+            until = 0; /* no entry is that old, so the next iteration finds none */
     }
 }
 
 stet_status stet_persist_each(stet_persist *p, const char *block_id, stet_persist_each_fn fn, void *ctx,
                               stet_error *err) {
+    if (!p || !fn)
+        return stet_fail_null(err);
     pthread_mutex_lock(&p->state_mutex);
     stet_status status = stet_persist_load(p, false, err);
     stet_pview view = {0};

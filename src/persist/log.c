@@ -1,7 +1,7 @@
 /* log.c - this machine's log file.
  *
- *   L1. What was read is a prefix of the file: `tail`, the last table before `offset`, is still there. If it is not,
- *       the log was started anew, and is read from its beginning.
+ *   L1. Everything read so far is a prefix of the file: `tail`, the last table before `offset`, is still there. If it
+ *       is not, the log was started again, and is read from its beginning.
  *   L2. An append is one write that begins with a newline, so that a torn line before it ends there. A write that fails
  *       is cut back.
  */
@@ -55,8 +55,8 @@ void stet_plog_passed(stet_plog *l, const char *text, size_t len, int64_t from) 
     }
 }
 
-/* Reads from `from` to the end and adds the entries. A table that is not complete yet (an append that is under way, or
- * was torn) is not read over: it is read again with what comes after it. */
+/* Reads from `from` to the end and adds the entries. A table that is incomplete (an append is in progress, or was torn)
+ * is not passed over: it is read again together with what follows. */
 static stet_status read_on(stet_persist *p, int fd, int64_t from, int64_t size, stet_error *err) {
     stet_plog *l = &p->log;
     if (from == 0 && stet_plog_recall(p, fd, size)) {
@@ -84,7 +84,7 @@ static stet_status read_on(stet_persist *p, int fd, int64_t from, int64_t size, 
     if (l->parsed.last_len && !l->parsed.last_good) {
         end = l->parsed.last_at;
         if (l->parsed.bad)
-            l->parsed.bad--; /* it will be seen again */
+            l->parsed.bad--; /* it will be counted again */
     }
     if (end)
         stet_plog_passed(l, text, end, from);
@@ -98,8 +98,8 @@ static int64_t mtime_ns(const struct stat *st) {
     return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
-/* May it have changed since without looking different? Times of files are as coarse as the kernel's clock tick, or a
- * second. */
+/* Could the file have changed without looking different? Modification times are only as fine as the kernel's clock
+ * tick, or a second. */
 static bool is_racy(const struct stat *st) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -107,8 +107,8 @@ static bool is_racy(const struct stat *st) {
     return age < (st->st_mtim.tv_nsec ? 50000000 : 2100000000);
 }
 
-/* A version that we don't know is one only if nothing in the file is of the version that we know: a header has no hash,
- * and a flipped bit in it must not lock the log for ever. */
+/* The version counts as unknown only if nothing in the file is of the known version: a header has no hash, and a
+ * flipped bit in it must not lock the log for ever. */
 static void note_version(stet_plog *l) {
     if (l->entries.len)
         l->parsed.unknown_version = false;
@@ -145,8 +145,8 @@ stet_status stet_plog_load(stet_persist *p, bool may_lock, bool *changed, bool *
         l->stamp.mtime_ns == mtime_ns(&st))
         return STET_OK;
 
-    /* Looks the same, but too young to be sure: then the end of it decides, which is mostly what was just appended
-     * here. */
+    /* It looks unchanged, but its time is too recent to be sure. Then the last bytes decide, which this process has
+     * mostly just appended. */
     if (l->stamp.there && l->stamp.ino == st.st_ino && l->stamp.size == st.st_size &&
         l->stamp.mtime_ns == mtime_ns(&st) && p->log_fd >= 0 && p->log_fd_ino == st.st_ino &&
         tail_stands(l, p->log_fd, st.st_size)) {
@@ -154,7 +154,7 @@ stet_status stet_plog_load(stet_persist *p, bool may_lock, bool *changed, bool *
         return STET_OK;
     }
 
-    /* A reader that may not write has no lock file to make; the hashes protect it. */
+    /* A reader without write permission can't create the lock file; the hashes protect it. */
     bool locked = false;
     stet_status status = STET_OK;
     if (may_lock && !p->read_only[0]) {
@@ -171,14 +171,13 @@ stet_status stet_plog_load(stet_persist *p, bool may_lock, bool *changed, bool *
     else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > STET_PERSIST_FILE_MAX)
         status = stet_fail(err, STET_LIMIT, "%s is not a regular file of at most %u bytes", p->log_path,
                            STET_PERSIST_FILE_MAX);
-    bool racy = status == STET_OK && is_racy(&st); /* before reading: what comes after may be missed */
+    bool racy = status == STET_OK && is_racy(&st); /* before reading: what is added afterwards may be missed */
     if (status == STET_OK && !tail_stands(l, fd, st.st_size)) {
         *anew = true;
         stet_plog_release(l);
     }
     size_t before = l->entries.len;
-    /* Nothing new may be there even though the time has changed; a bad last table is read again only if the file grew.
-     */
+    /* The time may have changed although nothing is new. A bad last table is read again only if the file has grown. */
     if (status == STET_OK && (st.st_size > l->offset) && (!l->stamp.there || l->stamp.size != st.st_size || *anew))
         status = read_on(p, fd, l->offset, st.st_size, err);
     else if (status == STET_OK && st.st_size == 0)
@@ -196,7 +195,7 @@ stet_status stet_plog_load(stet_persist *p, bool may_lock, bool *changed, bool *
     return STET_OK;
 }
 
-/* The log, open for appending; kept open while the file is the same. */
+/* Opens the log for appending. It stays open as long as the path leads to the same file. */
 static stet_status open_log(stet_persist *p, stet_error *err) {
     if (p->log_fd >= 0 && p->log.stamp.there && p->log_fd_ino == p->log.stamp.ino)
         return STET_OK;
@@ -241,13 +240,13 @@ stet_status stet_plog_append(stet_persist *p, const stet_pentry *e, size_t count
     else
         status = stet_file_write_all(p->log_fd, p->log_path, text.data, text.len, err);
     if (status != STET_OK) {
-        /* All of it or none. If even this fails, readers meet a torn table and leave it out. */
+        /* Everything or nothing. If even this fails, readers see a torn table and skip it. */
         if (ftruncate(p->log_fd, (off_t)size) != 0)
             l->stamp.known = l->stamp.there = false;
         stet_buf_release(&text);
         return status;
     }
-    /* What was written is known; it need not be read back, unless something unread stands before it. */
+    /* The appended bytes are known, and need not be read back unless unread bytes precede them. */
     struct stat st;
     if (l->offset == size && stet_sys_fstat(p->log_fd, &st) == 0 && st.st_size == size + (int64_t)text.len) {
         if (!l->texts)
@@ -269,7 +268,7 @@ stet_status stet_plog_append(stet_persist *p, const stet_pentry *e, size_t count
                                  .size = st.st_size,
                                  .mtime_ns = mtime_ns(&st)};
     } else
-        l->stamp.there = false; /* look again */
+        l->stamp.there = false; /* read the file again */
     stet_buf_release(&text);
     return STET_OK;
 }

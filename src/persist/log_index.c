@@ -14,7 +14,7 @@
 
 #define MAGIC     "stetplog"
 #define FILE_NAME "log-index"
-#define LEAST     (128 << 10) /* bytes of a log that is worth it */
+#define LEAST     (128 << 10) /* bytes; an index of a smaller log is not worthwhile */
 
 typedef struct header {
     char magic[8];
@@ -37,7 +37,7 @@ static bool row_fits(const row *r, const char *text, uint64_t covered) {
            (uint64_t)r->module_at + STET_PERSIST_HASH <= covered && (uint64_t)r->block_at + r->block_len <= covered;
 }
 
-/* Reads the index and the part of the log that it is about. False: there is none that fits. */
+/* Reads the index and the part of the log that it covers. False: no index fits. */
 static bool read_both(const stet_persist *p, int fd, int64_t size, header *h, char **rows, char **text) {
     char *path = index_path(p);
     size_t len, got;
@@ -103,7 +103,7 @@ bool stet_plog_recall(stet_persist *p, int fd, int64_t size) {
     return true;
 }
 
-/* Where a pointer of an entry stands in the log. False: it was written anew elsewhere. */
+/* The offset in the log that a pointer of an entry corresponds to. False: the entry was rewritten elsewhere. */
 static bool place_of(const stet_plog *l, const char *at, size_t len, uint32_t *out) {
     for (size_t i = 0; i < l->piece_count; i++) {
         uintptr_t from = (uintptr_t)l->pieces[i].text, here = (uintptr_t)at;
@@ -115,7 +115,7 @@ static bool place_of(const stet_plog *l, const char *at, size_t len, uint32_t *o
     return false;
 }
 
-/* The sum over what was passed, piece by piece as it lies in memory. */
+/* Copies the bytes that were read, which lie in several pieces of memory, into one. */
 static char *whole(const stet_plog *l) {
     char *text = stet_alloc((size_t)l->offset + 1);
     int64_t at = 0;
@@ -136,7 +136,7 @@ static void write_index(const stet_persist *p, const stet_buf *b) {
     if (fd >= 0)
         stet_sys_close(fd);
     if (fd >= 0 && (!fine || stet_sys_rename(temp, path) != 0))
-        stet_sys_unlink(temp); /* then the next one reads the log */
+        stet_sys_unlink(temp); /* then the next process reads the log */
     stet_free(temp);
     stet_free(path);
 }

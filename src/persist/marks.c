@@ -17,7 +17,7 @@ bool stet_persist_valid_tag(const char *s, size_t len) {
     return true;
 }
 
-/* Length of "MODULE.CREATED_AT" in a name, 0 if it is no mark; *tag points behind it. */
+/* The length of "MODULE.CREATED_AT" in a name, 0 if it is not a mark; *tag points behind it. */
 static size_t mark_key(const char *name, const char **tag) {
     size_t len = strlen(name), at = STET_PERSIST_HASH + 1;
     uint64_t created;
@@ -31,21 +31,9 @@ static size_t mark_key(const char *name, const char **tag) {
     return key;
 }
 
-/* No directory: no marks. */
-static stet_status list_marks(stet_persist *p, stet_names *names, stet_error *err) {
-    stet_error local = STET_ERROR_INIT;
-    stet_status status = stet_file_list(p->pins_dir, names, &local);
-    if (status == STET_NOT_FOUND)
-        status = STET_OK;
-    else if (status != STET_OK)
-        stet_error_move(err, &local);
-    stet_error_clear(&local);
-    return status;
-}
-
 stet_status stet_pmarks_load(stet_persist *p, stet_map *out, stet_error *err) {
     stet_names names = {0};
-    stet_status status = list_marks(p, &names, err);
+    stet_status status = stet_file_list_if_there(p->pins_dir, &names, err);
     const char *tag;
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
         size_t len = mark_key(names.at[i], &tag);
@@ -57,6 +45,8 @@ stet_status stet_pmarks_load(stet_persist *p, stet_map *out, stet_error *err) {
 }
 
 stet_status stet_persist_mark(stet_persist *p, const stet_persist_key *key, const char *tag, bool on, stet_error *err) {
+    if (!p || !key)
+        return stet_fail_null(err);
     stet_status status = stet_persist_may_write(p, err);
     if (status == STET_OK)
         status = stet_persist_key_check(key, true, err);
@@ -74,7 +64,7 @@ stet_status stet_persist_mark(stet_persist *p, const stet_persist_key *key, cons
         status = stet_file_remove(path, err);
     else {
         stet_persist_entry *entry;
-        /* Only what is there can be kept. */
+        /* Only an existing entry can be marked. */
         status = stet_persist_get(p, key, STET_PERSIST_EXACT | STET_PERSIST_NO_COUNT, (const char *const[]){NULL},
                                   &entry, err);
         if (status == STET_OK) {
@@ -96,8 +86,12 @@ stet_status stet_persist_mark(stet_persist *p, const stet_persist_key *key, cons
 }
 
 stet_status stet_persist_marks(stet_persist *p, const stet_persist_key *key, stet_value *out, stet_error *err) {
+    if (!p || !key || !out)
+        return stet_fail_null(err);
     stet_names names = {0};
-    stet_status status = list_marks(p, &names, err);
+    stet_status status = stet_persist_key_check(key, false, err);
+    if (status == STET_OK)
+        status = stet_file_list_if_there(p->pins_dir, &names, err);
     if (status != STET_OK)
         return status;
     char created[24];

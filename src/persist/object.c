@@ -1,10 +1,10 @@
 /* object.c - the bytes of objects: finding, reading and restoring them as files.
  *
- *   O1. Bytes are handed out as right only after their size and, unless told otherwise, their hash was compared with
- *       the id.
- *   O2. An object lies in objects/ID as it is, or in objects/ID.zst compressed; the id is always that of the plain
+ *   O1. Bytes are handed out as right only after their size and, unless the caller opts out, their hash were compared
+ *       with the id.
+ *   O2. An object is stored as it is in objects/ID, or compressed in objects/ID.zst; the id is always that of the plain
  *       bytes.
- *   O3. A symbolic link is followed only where the hash is checked (git-annex keeps objects this way).
+ *   O3. A symbolic link is followed only if the hash is checked (git-annex keeps objects this way).
  */
 
 #include <errno.h>
@@ -109,7 +109,7 @@ static stet_pobject_state read_source(source *s, const char *id, uint64_t size, 
                                       stet_status *status, stet_error *err) {
     size_t room = size < CHUNK ? (size_t)size + 1 : CHUNK, got;
     char *bytes = stet_alloc(room);
-    /* A plain file has the right size, as was seen: its end need not be looked for. */
+    /* A plain file is known to have the right size, so that its end need not be found. */
     bool plain = !s->zstd;
     if (plain && size < CHUNK)
         room = (size_t)size;
@@ -167,7 +167,7 @@ stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t s
         bool check = hash || sink;
         int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (check ? 0 : O_NOFOLLOW);
         int fd = dir < 0 ? -1 : stet_sys_openat(dir, path + strlen(p->objects_dir) + 1, flags, 0);
-        if (fd < 0) /* the descriptor may be of a directory that was replaced */
+        if (fd < 0) /* the descriptor may refer to a directory that was replaced */
             fd = stet_sys_open(path, flags, 0);
         if (fd < 0) {
             if (errno != ENOENT && errno != ENOTDIR) {
@@ -201,6 +201,8 @@ stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t s
 
 stet_status stet_persist_read(stet_persist *p, const char *id, uint64_t size, stet_persist_sink sink, void *ctx,
                               stet_error *err) {
+    if (!p || !id)
+        return stet_fail_null(err);
     stet_status status;
     stet_pobject_state state = stet_pobject_read(p, id, size, true, sink, ctx, &status, err);
     if (status != STET_OK)
@@ -241,8 +243,8 @@ static stet_status restore_stream(stet_persist *p, const char *id, uint64_t size
     return status;
 }
 
-/* Where the bytes wait until they are whole: in the directory for such files, which is swept, and not among the user's;
- * unless that lies on another file system. Caller frees. */
+/* The name under which bytes wait until they are complete: in the temporary directory, which is swept, and not among
+ * the user's files, unless it is on another file system. Caller frees. */
 static char *waiting_name(const stet_persist *p, const char *path) {
     char *dir = stet_file_dirname(path);
     struct stat here, there;
@@ -283,7 +285,8 @@ stet_status stet_persist_restore(stet_persist *p, const char *id, uint64_t size,
     stet_persist_restored done = STET_PERSIST_COPY;
     struct stat st;
     stet_status status;
-    /* The object as it is can be cloned or linked; what is compressed, trivial or behind a link is written out. */
+    /* An object that is stored as it is can be cloned or linked. One that is compressed, trivial or behind a link is
+     * written out. */
     if (stet_sys_lstat(object, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size)
         status = restore_whole(p, id, object, &st, temp, mode, allow_hardlink, &done, err);
     else
@@ -292,7 +295,7 @@ stet_status stet_persist_restore(stet_persist *p, const char *id, uint64_t size,
         status = stet_fail_errno(err, errno, "%s: cannot look at it", temp);
     if (status == STET_OK && stet_sys_rename(temp, path) != 0)
         status = stet_fail_errno(err, errno, "%s: cannot replace", path);
-    /* rename of two names of one file does nothing, and leaves the first. */
+    /* rename does nothing if both names are links to one file, and leaves the first name. */
     if (status != STET_OK || done == STET_PERSIST_HARDLINK)
         unlink(temp);
     if (status == STET_OK && how)

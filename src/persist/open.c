@@ -1,4 +1,4 @@
-/* open.c - the handle: paths, layout, who may write, locks. */
+/* open.c - the handle: its paths, the layout of the directory, write permission, locks. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ char *stet_ppath(const char *dir, const char *name) {
     return stet_asprintf("%s/%s", dir, name);
 }
 
-/* A directory of ours must be one: what a symlink points at may be anything. */
+/* A directory of the layout must not be a symlink, which could lead anywhere. */
 static stet_status refuse_symlink(const char *path, stet_error *err) {
     struct stat st;
     if (stet_sys_lstat(path, &st) != 0)
@@ -74,7 +74,8 @@ stet_status stet_persist_read_file(const char *path, char **text, size_t *len, s
     return status;
 }
 
-/* config.toml: its version decides whether we may write. An absent one is fine (a synchroniser may bring it later). */
+/* The version in config.toml decides whether this program may write. The file may be absent (a synchroniser may bring
+ * it later). */
 static stet_status read_config(stet_persist *p, stet_error *err) {
     char *path = stet_ppath(p->dir, "config.toml"), *text = NULL;
     size_t len;
@@ -94,7 +95,7 @@ static stet_status read_config(stet_persist *p, stet_error *err) {
         else if (f && strcmp(f, "toml") != 0)
             status = stet_fail(err, STET_UNSUPPORTED, "%s: entry_storage_format \"%.40s\" is not known here", path, f);
     } else if (status == STET_INVALID) {
-        /* Half a file: it is being synchronised. Reading is safe, each entry has its hash. */
+        /* Half a file: it is being synchronised. Reading is safe, because each entry has a hash. */
         snprintf(p->read_only, sizeof p->read_only, "%.150s is malformed", path);
         status = STET_OK;
     } else
@@ -106,7 +107,7 @@ static stet_status read_config(stet_persist *p, stet_error *err) {
     return status;
 }
 
-/* The nearest directory that exists, for questions about the file system. */
+/* The nearest existing directory, for questions about the file system. */
 static bool nearest(const char *path, struct stat *st) {
     char *at = stet_strdup(path);
     bool found = false;
@@ -184,7 +185,7 @@ static stet_status choose_paths(stet_persist *p, const stet_persist_place *o, st
     return STET_OK;
 }
 
-/* A directory that can't be written is used for reading. */
+/* Falls back to reading only if the directory can't be written. */
 static void probe_writable(stet_persist *p) {
     struct stat st;
     const char *at = stet_sys_stat(p->dir, &st) == 0 ? p->dir : NULL;
@@ -249,10 +250,14 @@ const stet_persist_config *stet_persist_config_of(const stet_persist *p) {
 }
 
 const char *stet_persist_dir(const stet_persist *p) {
+    if (!p)
+        return NULL;
     return p->dir;
 }
 
 const char *stet_persist_read_only(const stet_persist *p) {
+    if (!p)
+        return NULL;
     return p->read_only[0] ? p->read_only : NULL;
 }
 
@@ -273,7 +278,7 @@ stet_status stet_persist_make_layout(stet_persist *p, stet_error *err) {
     char *path = stet_ppath(p->dir, "config.toml");
     struct stat st;
     if (stet_sys_lstat(path, &st) != 0 && errno == ENOENT) {
-        /* Another process may be first. */
+        /* Another process may create it first. */
         stet_error local = STET_ERROR_INIT;
         status = stet_file_create(path, config, sizeof config - 1, 0666, &local);
         if (status == STET_CONFLICT)
@@ -309,10 +314,10 @@ static stet_status open_lock(stet_persist *p, stet_lock **lock, ino_t *ino, cons
     return status;
 }
 
-/* Takes the lock, on the file that lies there now: somebody may have cleared the directory of what Git ignores, and a
- * lock on a file that others do not see excludes nobody. */
-static stet_status take(stet_persist *p, stet_lock **lock, ino_t *ino, const char *name, int64_t timeout_ms,
-                        stet_error *err) {
+/* Takes the lock, and ensures that it is on the file that is there now: somebody may have deleted the files that Git
+ * ignores, and a lock on a file that others can't see excludes nobody. */
+static stet_status take_lock(stet_persist *p, stet_lock **lock, ino_t *ino, const char *name, int64_t timeout_ms,
+                             stet_error *err) {
     char *path = stet_ppath(p->locks_dir, name);
     int64_t until = stet_clock_monotonic_us() + timeout_ms * 1000;
     stet_status status;
@@ -357,9 +362,9 @@ stet_status stet_persist_lock(stet_persist *p, bool objects, stet_error *err) {
     if (!atomic_load(&p->ready))
         status = stet_persist_make_layout(p, err);
     if (status == STET_OK && objects)
-        status = take(p, &p->objects_lock, &p->objects_lock_ino, "objects.lock", timeout, err);
+        status = take_lock(p, &p->objects_lock, &p->objects_lock_ino, "objects.lock", timeout, err);
     if (status == STET_OK) {
-        status = take(p, &p->modification_lock, &p->modification_lock_ino, "modification.lock", timeout, err);
+        status = take_lock(p, &p->modification_lock, &p->modification_lock_ino, "modification.lock", timeout, err);
         if (status != STET_OK && objects)
             stet_lock_drop(p->objects_lock);
     }

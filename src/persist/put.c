@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "base/toml.h"
+#include "base/utf8.h"
 #include "os/clock.h"
 #include "persist/internal.h"
 
@@ -35,15 +36,15 @@ typedef struct content {
     extras extra;
     bool compress;
     uint64_t size;
-    stet_buf bytes; /* the content itself while it is small */
-    char *temp;     /* or the file it was written to */
+    stet_buf bytes; /* the content itself, while it is small */
+    char *temp;     /* otherwise the file that it was written to */
     int fd;         /* of temp, while it is written */
     uint64_t hole;  /* zeros at its end that were not written */
     stet_hasher *hasher;
     bool finished, trivial;
-    bool compressed; /* what is in bytes or temp */
+    bool compressed; /* the form of the bytes in `bytes` or `temp` */
     bool synced;
-    bool here; /* the object was found and is right; `seen` is what it looked like */
+    bool here; /* the object is present and right; `seen` is its stat */
     struct stat seen;
 } content;
 
@@ -60,14 +61,14 @@ struct stet_persist_put {
     stet_status status;
 };
 
-static bool fine(stet_persist_put *w) {
-    return w->status == STET_OK;
+static bool fine(const stet_persist_put *w) {
+    return w && w->status == STET_OK;
 }
 
 stet_persist_put *stet_persist_put_begin(stet_persist *p, const stet_persist_key *key) {
     stet_persist_put *w = stet_alloc_zero(sizeof *w);
     w->p = p;
-    w->status = stet_persist_may_write(p, &w->error);
+    w->status = p && key ? stet_persist_may_write(p, &w->error) : stet_fail_null(&w->error);
     if (fine(w))
         w->status = stet_persist_key_check(key, true, &w->error);
     if (fine(w)) {
@@ -80,7 +81,7 @@ stet_persist_put *stet_persist_put_begin(stet_persist *p, const stet_persist_key
 }
 
 static content *current(stet_persist_put *w) {
-    return w->contents.len ? &w->contents.at[w->contents.len - 1] : NULL;
+    return w && w->contents.len ? &w->contents.at[w->contents.len - 1] : NULL;
 }
 
 static stet_status open_temp(stet_persist *p, const char *prefix, char **path, int *fd, stet_error *err) {
@@ -91,7 +92,7 @@ static stet_status open_temp(stet_persist *p, const char *prefix, char **path, i
     }
     char *name = stet_file_temp_name(p->temp, prefix);
     for (int attempt = 0;; attempt++) {
-        /* Read-only once it is in place: objects never change. */
+        /* Read-only, because objects never change. */
         *fd = stet_sys_open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
         if (*fd >= 0)
             break;
@@ -112,13 +113,13 @@ static void drop_temp(content *c) {
         c->fd = -1;
     }
     if (c->temp) {
-        unlink(c->temp); /* past the hook: failing to tidy up is no failure */
+        unlink(c->temp); /* without the hook: failing to clean up is not a failure */
         stet_free(c->temp);
         c->temp = NULL;
     }
 }
 
-/* What was buffered goes to a file, and everything after it. */
+/* Moves the buffered bytes to a file; everything that follows goes there as well. */
 static void spill(stet_persist_put *w, content *c) {
     w->status = open_temp(w->p, "put", &c->temp, &c->fd, &w->error);
     if (fine(w) && c->bytes.len)
@@ -128,7 +129,7 @@ static void spill(stet_persist_put *w, content *c) {
     stet_buf_release(&c->bytes);
 }
 
-/* A piece of a large content. Long runs of zeros become holes of the file. */
+/* Writes a part of a large content. Long runs of zeros become holes of the file. */
 static void write_piece(stet_persist_put *w, content *c, const char *bytes, size_t len) {
     if (len >= HOLE_FROM && bytes[0] == 0 && !memcmp(bytes, bytes + 1, len - 1)) {
         c->hole += len;
@@ -145,6 +146,10 @@ void stet_persist_put_bytes(stet_persist_put *w, const void *bytes, size_t len) 
     content *c = current(w);
     if (!fine(w) || !len)
         return;
+    if (!bytes) {
+        w->status = stet_fail_null(&w->error);
+        return;
+    }
     if (!c || c->finished) {
         w->status = stet_fail(&w->error, STET_INVALID, "bytes without a content that was begun");
         return;
@@ -160,7 +165,7 @@ void stet_persist_put_bytes(stet_persist_put *w, const void *bytes, size_t len) 
     }
     if (!c->temp)
         spill(w, c);
-    /* In pieces that stay in the cache between being written and being hashed. */
+    /* In parts that stay in the processor's cache between being written and being hashed. */
     for (const char *at = bytes; len && fine(w);) {
         size_t n = len < HASH_CHUNK ? len : HASH_CHUNK;
         write_piece(w, c, at, n);
@@ -185,6 +190,8 @@ void stet_persist_put_fd(stet_persist_put *w, int fd, const char *name) {
 }
 
 void stet_persist_put_file(stet_persist_put *w, const char *path) {
+    if (fine(w) && !path)
+        w->status = stet_fail_null(&w->error);
     if (!fine(w))
         return;
     int fd = stet_sys_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
@@ -205,6 +212,8 @@ void stet_persist_put_compress(stet_persist_put *w, bool compress) {
 }
 
 static void add_extra(stet_persist_put *w, const char *key, const char *raw) {
+    if (fine(w) && !key)
+        w->status = stet_fail(&w->error, STET_INVALID, "a key of an entry is NULL");
     if (!fine(w))
         return;
     content *c = current(w);
@@ -219,10 +228,16 @@ static void add_extra(stet_persist_put *w, const char *key, const char *raw) {
 }
 
 void stet_persist_put_string(stet_persist_put *w, const char *key, const char *value) {
+    if (fine(w) && !value)
+        w->status = stet_fail_null(&w->error);
+    if (fine(w) && !stet_utf8_valid(value, strlen(value)))
+        w->status = stet_fail(&w->error, STET_INVALID, "a text of an entry is not UTF-8");
+    if (!fine(w))
+        return;
     stet_buf raw = STET_BUF(STET_PERSIST_ENTRY_MAX);
     stet_toml_write_string(&raw, value, strlen(value));
-    if (raw.overflow && fine(w))
-        w->status = stet_fail(&w->error, STET_LIMIT, "%s: more than 1 MiB", key);
+    if (raw.overflow)
+        w->status = stet_fail(&w->error, STET_LIMIT, "%s: more than 1 MiB", key ? key : "");
     add_extra(w, key, stet_buf_cstr(&raw));
     stet_buf_release(&raw);
 }
@@ -241,7 +256,7 @@ void stet_persist_put_elapsed(stet_persist_put *w, int64_t ms) {
     }
 }
 
-/* A compressed copy beside it, kept if it saves a tenth. */
+/* Makes a compressed copy, which is kept if it saves a tenth. */
 static void compress_content(stet_persist_put *w, content *c) {
     char *path = NULL;
     int fd = -1;
@@ -321,6 +336,8 @@ static void finish(stet_persist_put *w, content *c) {
 void stet_persist_put_content(stet_persist_put *w, const char *kind, const char *format) {
     if (current(w))
         finish(w, current(w));
+    if (fine(w) && (!kind || !format))
+        w->status = stet_fail_null(&w->error);
     if (!fine(w))
         return;
     if (!strcmp(format, "auto"))
@@ -356,8 +373,8 @@ static char *object_path(const stet_persist *p, const content *c, bool compresse
     return stet_asprintf("%s/%s%s", p->objects_dir, c->id, compressed ? STET_POBJECT_SUFFIX : "");
 }
 
-/* What the object in place looks like: the plain file, or the compressed one. */
-static bool look(const stet_persist *p, const content *c, struct stat *st) {
+/* Stats the object that is in place: the plain file, or the compressed one. */
+static bool stat_object(const stet_persist *p, const content *c, struct stat *st) {
     for (int compressed = 0; compressed < 2; compressed++) {
         char *path = object_path(p, c, compressed);
         bool there = stet_sys_lstat(path, st) == 0;
@@ -373,7 +390,7 @@ static bool looks_the_same(const struct stat *a, const struct stat *b) {
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* Its bytes in a temp file, synced. */
+/* Writes its bytes to a synced temporary file. */
 static stet_status stage(stet_persist_put *w, content *c, stet_error *err) {
     stet_persist *p = w->p;
     stet_status status = STET_OK;
@@ -400,20 +417,21 @@ static stet_status stage(stet_persist_put *w, content *c, stet_error *err) {
     return status;
 }
 
-/* Before the lock: is the object there and right? Else stage it. */
+/* Before the lock is taken: checks whether the object is present and right, and otherwise stages it. */
 static stet_status prepare(stet_persist_put *w, content *c, stet_error *err) {
     stet_status status;
     if (c->trivial) {
         drop_temp(c);
         return STET_OK;
     }
-    c->here = look(w->p, c, &c->seen) &&
+    c->here = stat_object(w->p, c, &c->seen) &&
               stet_pobject_read(w->p, c->id, c->size, true, NULL, NULL, &status, NULL) == STET_POBJECT_GOOD;
     return c->here ? STET_OK : stage(w, c, err);
 }
 
-/* A marker is an empty file. It is made as one more name of an empty file of today's, since a new inode for each would
- * double what a put must commit to the disk. False: it must be made the plain way. */
+/* A marker is an empty file. It is made as a hard link to an empty file of today, because a new inode for each marker
+ * would double what a put has to commit to the disk. False: the link is not possible, and the marker must be made as a
+ * file. */
 static bool link_marker(stet_persist *p, const char *path) {
     int64_t today = stet_clock_ms() / 86400000;
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -422,7 +440,7 @@ static bool link_marker(stet_persist *p, const char *path) {
             p->marker = stet_asprintf("%s/marker.%lld", p->local, (long long)today);
             p->marker_day = today;
             if (attempt)
-                unlink(p->marker); /* it has as many names as the file system allows */
+                unlink(p->marker); /* it has the maximum number of links */
             int fd = stet_sys_open(p->marker, O_WRONLY | O_CREAT | O_NOFOLLOW, 0666);
             if (fd < 0)
                 return false;
@@ -457,8 +475,8 @@ static stet_status mark_fresh(stet_persist *p, const content *c, stet_error *err
     return status;
 }
 
-/* The temp file lies on another file system after all (a bind mount): copy it to one that does not. */
-static stet_status bring_nearer(stet_persist *p, content *c, stet_error *err) {
+/* The temporary file turned out to be on another file system (a bind mount): copies it to the right one. */
+static stet_status copy_to_file_system(stet_persist *p, content *c, stet_error *err) {
     char *dir = stet_ppath(p->dir, "local/temp"), *near = stet_file_temp_name(dir, "put");
     stet_status status = stet_file_mkdirs(dir, 0777, err);
     if (status == STET_OK)
@@ -480,15 +498,15 @@ static stet_status bring_nearer(stet_persist *p, content *c, stet_error *err) {
     return status;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static stet_status install(stet_persist_put *w, content *c, stet_error *err) {
     stet_persist *p = w->p;
     struct stat now;
     stet_status status = STET_OK;
-    if (c->here && look(p, c, &now) && looks_the_same(&now, &c->seen))
+    if (c->here && stat_object(p, c, &now) && looks_the_same(&now, &c->seen))
         return STET_OK;
     if (!c->temp || c->fd >= 0) {
-        status = stage(w, c, err); /* it went away since we looked */
+        status = stage(w, c, err); /* it vanished after the check */
         if (status != STET_OK)
             return status;
     }
@@ -505,7 +523,7 @@ static stet_status install(stet_persist_put *w, content *c, stet_error *err) {
             stet_status ignored;
             if (stet_pobject_read(p, c->id, c->size, true, NULL, NULL, &ignored, NULL) == STET_POBJECT_GOOD)
                 break;
-            if (stet_sys_rename(c->temp, path) == 0) { /* what lies there is wrong */
+            if (stet_sys_rename(c->temp, path) == 0) { /* the file that is in place is wrong */
                 stet_free(c->temp);
                 c->temp = NULL;
                 break;
@@ -514,7 +532,7 @@ static stet_status install(stet_persist_put *w, content *c, stet_error *err) {
         }
         if (saved == EXDEV && !near) {
             near = true;
-            if ((status = bring_nearer(p, c, err)) == STET_OK)
+            if ((status = copy_to_file_system(p, c, err)) == STET_OK)
                 continue;
             break;
         }
@@ -531,8 +549,8 @@ static stet_status install(stet_persist_put *w, content *c, stet_error *err) {
     return status;
 }
 
-/* The entry is there already, maybe with ids of the other mode: then it is those objects that must be in place. */
-static void heal_under(stet_persist_put *w, const stet_pentry *there) {
+/* The entry exists already, maybe with ids of the other mode: then the objects with those ids have to be in place. */
+static void use_objects_of(stet_persist_put *w, const stet_pentry *there) {
     stet_pcontent c;
     for (size_t at = 0; stet_pentry_content(there, &at, &c);)
         for (size_t i = 0; i < w->contents.len; i++) {
@@ -542,7 +560,7 @@ static void heal_under(stet_persist_put *w, const stet_pentry *there) {
                 continue;
             memcpy(mine->id, c.id, c.id_len);
             mine->id[c.id_len] = '\0';
-            mine->here = false; /* that was of the other id */
+            mine->here = false; /* that was for the other id */
         }
 }
 
@@ -562,7 +580,7 @@ static stet_status store_locked(stet_persist_put *w, stet_pentry *e, stet_error 
             stet_hint(err, "two executions started in the same millisecond: use another created_at");
         } else if (there) {
             e->in_log = there->in_log;
-            heal_under(w, there);
+            use_objects_of(w, there);
         }
     }
     pthread_mutex_unlock(&p->state_mutex);
@@ -589,7 +607,7 @@ static stet_status store_locked(stet_persist_put *w, stet_pentry *e, stet_error 
     }
     pthread_mutex_unlock(&p->state_mutex);
     if (due) {
-        /* The entry is stored, whatever becomes of the merge. */
+        /* The entry is stored, whether or not the merge succeeds. */
         stet_error ignored = STET_ERROR_INIT;
         if (stet_persist_merge_locked(p, &ignored) != STET_OK)
             stet_error_clear(&ignored);
@@ -614,6 +632,8 @@ static void release(stet_persist_put *w) {
 }
 
 stet_status stet_persist_put_end(stet_persist_put *w, stet_persist_entry **entry, stet_error *err) {
+    if (!w)
+        return stet_fail_null(err);
     if (w->contents.len)
         finish(w, current(w));
     stet_pcontent_in *in = stet_alloc((w->contents.len + 1) * sizeof *in);

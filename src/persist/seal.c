@@ -12,7 +12,7 @@
 
 #include "persist/internal.h"
 
-#define SEALED_SIZE ((uint64_t)1 << 20) /* smaller ones are as quickly hashed */
+#define SEALED_SIZE ((uint64_t)1 << 20) /* smaller objects can be hashed as quickly */
 
 static int text_of(const struct stat *st, char text[128]) {
     return snprintf(text, 128, "%" PRId64 " %" PRId64 ".%09ld %" PRIu64 " %" PRIu64 "\n", (int64_t)st->st_size,
@@ -38,7 +38,7 @@ void stet_pseal_put(stet_persist *p, const char *id, const char *object) {
     size_t len = (size_t)text_of(&st, text);
     stet_error why = STET_ERROR_INIT;
     if (stet_file_mkdirs(dir, 0777, &why) == STET_OK) {
-        /* A torn one is no seal: neither synced nor renamed into place. */
+        /* Neither synced nor renamed into place, because a torn file is not a valid seal. */
         int fd = stet_sys_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
         if (fd >= 0 && stet_file_write_all(fd, path, text, len, &why) != STET_OK)
             stet_sys_unlink(path);

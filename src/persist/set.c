@@ -44,7 +44,7 @@ void stet_pentries_sort(stet_pentries *v) {
         if (n && stet_pentry_same_key(&v->at[n - 1], &v->at[i])) {
             stet_pentry *kept = &v->at[n - 1];
             int prefer = stet_pentry_prefer(kept, &v->at[i]);
-            bool in_log = kept->in_log && v->at[i].in_log; /* what a snapshot has is not news of the log */
+            bool in_log = kept->in_log && v->at[i].in_log; /* an entry that is in a snapshot is not new in the log */
             if (prefer < 0) {
                 bool other = v->at[i].in_log;
                 *kept = v->at[i];

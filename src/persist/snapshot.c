@@ -56,7 +56,7 @@ static int compare_ids(const void *a, const void *b) {
     return memcmp(a, b, STET_PERSIST_HASH);
 }
 
-/* Rows in key order as [parents] has them. */
+/* The rows of [parents], in key order. */
 static bool read_parents(const stet_tree *tree, stet_prows *out, const char **why) {
     for (const stet_node *n = stet_tree_child(tree, &tree->nodes.at[0]); n; n = stet_tree_next(tree, n)) {
         if (out->rows.len == STET_PERSIST_ROWS_MAX) {
@@ -88,7 +88,7 @@ static bool read_parents(const stet_tree *tree, stet_prows *out, const char **wh
 }
 
 static const stet_prow *find_row(const stet_prows *r, const char *id) {
-    /* Rows that were read are sorted by id. */
+    /* The rows are sorted by id. */
     size_t low = 0, high = r->rows.len;
     while (low < high) {
         size_t mid = (low + high) / 2;
@@ -103,11 +103,11 @@ static const stet_prow *find_row(const stet_prows *r, const char *id) {
     return NULL;
 }
 
-/* Rows of a graph without a cycle, by taking away rows whose parents are gone. */
+/* Do the rows form a graph without a cycle? Removes rows whose parents are gone until none is left. */
 static bool acyclic(const stet_prows *r) {
     size_t n = r->rows.len, done = 0;
     uint32_t *waits = stet_alloc_zero((n + 1) * sizeof *waits), *ready = stet_alloc((n + 1) * sizeof *ready);
-    /* For each row the rows that list it, as a counting sort over the references. */
+    /* For each row, the rows that refer to it, by a counting sort of the references. */
     uint32_t *begin = stet_alloc_zero((n + 2) * sizeof *begin), *users = stet_alloc((r->refs.len + 1) * sizeof *users);
     size_t ready_len = 0;
     for (int pass = 0; pass < 2; pass++) {
@@ -127,7 +127,7 @@ static bool acyclic(const stet_prows *r) {
             for (size_t j = 0; j < n; j++)
                 begin[j + 1] += begin[j];
     }
-    /* Now begin[j] is the end of j's users, begin[j - 1] their start. */
+    /* begin[j] is now the end of the users of j, and begin[j - 1] their start. */
     for (size_t i = 0; i < n; i++)
         if (!waits[i])
             ready[ready_len++] = (uint32_t)i;
@@ -145,7 +145,7 @@ static bool acyclic(const stet_prows *r) {
     return done == n;
 }
 
-/* A hasher that is not called for each few bytes. */
+/* A hasher with a buffer, so that it is not called for every few bytes. */
 typedef struct feeder {
     stet_hasher *hasher;
     size_t len;
@@ -172,7 +172,7 @@ static void feed_parents(feeder *f, const stet_prows *rows, const stet_pid *own)
         for (size_t i = 0; i < rows->rows.len; i++) {
             const stet_prow *row = &rows->rows.at[i];
             if ((row == self) != (pass == 0))
-                continue; /* its own row first: the empty string sorts before all */
+                continue; /* its own row comes first, because the empty string sorts before all others */
             if (row != self)
                 feed(f, row->id.text, STET_PERSIST_HASH);
             for (uint32_t k = 0; k < row->count; k++)
@@ -230,7 +230,7 @@ static int by_key(const void *a, const void *b) {
     return stet_pentry_compare(a, b);
 }
 
-/* An order in which equal keys are seen, without dropping one. */
+/* Sorts entries; false if two have the same key. None is dropped. */
 static bool sort_unique(stet_pentries *v) {
     bool sorted = true;
     for (size_t i = 1; i < v->len && sorted; i++)
@@ -244,7 +244,7 @@ static bool sort_unique(stet_pentries *v) {
     return true;
 }
 
-/* Blank lines and comments before the first table. */
+/* Skips blank lines and comments before the first table. */
 static size_t skip_preamble(const char *text, size_t len) {
     size_t at = 0;
     if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
@@ -309,7 +309,7 @@ stet_psnapshot_state stet_psnapshot_parse(char *text, size_t len, stet_psnapshot
         if (got == STET_PENTRY_MALFORMED)
             goto done;
         if (got == STET_PENTRY_WRONG_HASH)
-            s->dropped++; /* e->text stays NULL: taken out below, after the snapshot's hash was computed */
+            s->dropped++; /* e->text stays NULL: removed below, after the hash of the snapshot was computed */
     }
     if (!sort_unique(&s->entries)) {
         *why = "an execution key stands twice";
@@ -353,7 +353,7 @@ void stet_psnapshot_drop(stet_psnapshot *s) {
 }
 
 bool stet_psnapshot_has_ancestor(const stet_psnapshot *s, const char *id) {
-    /* Everything that [parents] names is an ancestor if it can be reached from the snapshot's own row. */
+    /* Everything in [parents] that can be reached from the snapshot's own row is an ancestor. */
     stet_map seen = {0};
     bool found = false;
     struct {
@@ -378,7 +378,7 @@ bool stet_psnapshot_has_ancestor(const stet_psnapshot *s, const char *id) {
     return found;
 }
 
-/* One generation: ids whose rows come next, sorted and each once. */
+/* One generation: the ids whose rows come next, sorted and without duplicates. */
 typedef struct ids {
     stet_pid *at;
     size_t len, cap;
@@ -394,7 +394,8 @@ static void sort_ids(ids *v) {
     v->len = n;
 }
 
-/* The row of `id` in the tips' tables: the union of what they say, sorted. False if nobody has one. */
+/* Collects the row of `id` from the tables of the tips: the union of what they say, sorted. False if none has such a
+ * row. */
 static bool collect_row(const stet_pid *id, stet_psnapshot *const *tips, size_t tip_count, ids *out) {
     bool any = false;
     out->len = 0;
@@ -424,8 +425,8 @@ static int compare_rows(const void *a, const void *b) {
     return memcmp(((const stet_prow *)a)->id.text, ((const stet_prow *)b)->id.text, STET_PERSIST_HASH);
 }
 
-/* The rows of the new snapshot in the order in which they are written; the first is its own, its id still empty. Only
- * the tips' own tables are used: what else happens to lie on this machine must not change the bytes. */
+/* Collects the rows of the new snapshot in the order in which they are written. The first is its own, whose id is still
+ * empty. Only the tables of the tips are used: other files on this machine must not change the bytes. */
 static void history(stet_psnapshot *const *tips, size_t tip_count, stet_prows *out) {
     ids own = {0}, generation = {0}, next = {0}, refs = {0};
     stet_map seen = {0};
@@ -473,13 +474,13 @@ void stet_psnapshot_print(const stet_pentry *entries, size_t count, stet_psnapsh
                           stet_buf *out, stet_pid *hash) {
     stet_prows rows = {0};
     history(tips, tip_count, &rows);
-    /* The hash wants the rows sorted; the own row has the empty id and so comes first. */
+    /* The hash needs sorted rows; the snapshot's own row has the empty id, and so comes first. */
     stet_prows sorted = rows;
     sorted.rows.at = stet_alloc(rows.rows.len * sizeof *sorted.rows.at);
     memcpy(sorted.rows.at, rows.rows.at, rows.rows.len * sizeof *sorted.rows.at);
     qsort(sorted.rows.at, sorted.rows.len, sizeof *sorted.rows.at, compare_rows);
     if (!acyclic(&sorted)) {
-        /* Only contradicting, made-up histories do this: keep what is certain. */
+        /* Only contradictory, forged histories get here: keep what is certain. */
         rows.rows.len = 1;
         sorted.rows.at[0] = rows.rows.at[0];
         sorted.rows.len = 1;
@@ -518,7 +519,7 @@ void stet_plog_parse(const char *text, size_t len, stet_ptexts *texts, stet_pent
         parsed->last_good = false;
         if (table_is(text + at, table, "header", &line)) {
             used = table;
-            /* A header that is torn says nothing; one that reads well and names another version does. */
+            /* A torn header says nothing, but one that can be read and names another version does. */
             if (stet_tree_parse(&scratch.tree, text + at + line, table - line, true, &why)) {
                 const stet_node *version = stet_tree_find(&scratch.tree, &scratch.tree.nodes.at[0], "version");
                 if (version && stet_tree_find(&scratch.tree, &scratch.tree.nodes.at[0], "entry_table_name_parts")) {

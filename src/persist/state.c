@@ -1,8 +1,8 @@
-/* state.c - what is in memory, and how it follows the directory.
+/* state.c - the entries in memory, and how they follow the directory.
  *
  * The entries are those of the tips (the snapshots that no other one descends from) and of the log. A snapshot that
- * this machine knew last, and that disappeared without a descendant being there, counts as a tip: its deletion was
- * synchronised before what replaces it.
+ * this machine knew last, and that disappeared although no descendant of it is present, counts as a tip: its deletion
+ * was synchronised before its replacement.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static void release_file(stet_pfile *f) {
     stet_free(f->name);
 }
 
-/* Reads one file of entry_snapshots/. A file that can't be read is corrupt for now. */
+/* Reads one file of entry_snapshots/. A file that can't be read is treated as corrupt for now. */
 static void load_file(stet_persist *p, const char *name, const struct stat *st, stet_pfile *out) {
     *out = (stet_pfile){.name = stet_strdup(name), .ino = st->st_ino, .size = st->st_size, .mtime_ns = mtime_ns(st)};
     char *path = stet_ppath(p->snapshots_dir, name), *text;
@@ -103,7 +103,7 @@ static stet_status load_files(stet_persist *p, bool force, bool *changed, stet_e
     p->files.cap = files.cap;
     stet_names_release(&names);
     int64_t age = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - mtime_ns(&st);
-    /* A file that is being written grows without its directory noticing. */
+    /* A file that is being written grows without a change of its directory. */
     *stamp = (stet_pstamp){.known = true,
                            .there = true,
                            .racy = incomplete || age < (st.st_mtim.tv_nsec ? 50000000 : 2100000000),
@@ -125,11 +125,11 @@ static char *remembered_dir(const stet_persist *p) {
     return stet_ppath(p->local, "last");
 }
 
-/* The names in local/last; read once, and then kept in step by stet_persist_remember. */
+/* The names in local/last. They are read once, and stet_persist_remember keeps the list up to date. */
 static void load_remembered(stet_persist *p) {
     char *dir = remembered_dir(p), *config = stet_ppath(p->dir, "config.toml");
     stet_names names = {0};
-    /* A directory without it is new, whatever was at its place before. */
+    /* A directory without config.toml is new, whatever was there before. */
     if (stet_file_exists(config) && stet_file_list(dir, &names, NULL) == STET_OK)
         for (size_t i = 0; i < names.len && p->remembered.len < 16; i++) {
             size_t len = strlen(names.at[i]);
@@ -169,7 +169,7 @@ void stet_persist_remember(stet_persist *p, const stet_pid *hash) {
         return;
     char *dir = remembered_dir(p), *to = stet_asprintf("%s/%s.toml", dir, hash->text),
          *from = stet_asprintf("%s/%s.toml", p->snapshots_dir, hash->text);
-    /* A second name for the same bytes; a copy where there can't be one. */
+    /* A hard link to the same bytes, or a copy where links are not possible. */
     bool kept = stet_file_mkdirs(dir, 0777, NULL) == STET_OK;
     if (kept && stet_sys_link(from, to) != 0 && errno != EEXIST) {
         char *text;
@@ -293,7 +293,7 @@ static void rebuild(stet_persist *p) {
     p->generation++;
 }
 
-/* What the log brought since `from`. */
+/* Adds the entries of the log from index `from` on. */
 static void add_from_log(stet_persist *p, size_t from) {
     for (size_t i = from; i < p->log.entries.len; i++) {
         const stet_pentry *e = &p->log.entries.at[i];
@@ -317,8 +317,8 @@ static bool same_as(const stet_pstamp *stamp, int fd, bool sized) {
            st.st_ino == stamp->ino && mtime_ns(&st) == stamp->mtime_ns && (!sized || st.st_size == stamp->size);
 }
 
-/* Nothing changed, as far as the open descriptors tell. */
-static bool quickly_the_same(stet_persist *p) {
+/* Checks through the open descriptors whether anything has changed. */
+static bool looks_unchanged(stet_persist *p) {
     return !p->stale && p->looked_at_us && stet_clock_monotonic_us() - p->looked_at_us < LOOK_US &&
            same_as(&p->log.stamp, p->log_look_fd, true) && same_as(&p->files_stamp, p->files_fd, false);
 }
@@ -341,25 +341,25 @@ static void prepare_looking(stet_persist *p) {
 }
 
 static stet_status load(stet_persist *p, bool locked, bool force, stet_error *err) {
-    if (!force && !locked && quickly_the_same(p))
+    if (!force && !locked && looks_unchanged(p))
         return STET_OK;
     bool files = false, log = false, anew = false;
     bool first = !p->files_stamp.known;
     if (first)
         load_remembered(p);
-    /* The log first: what leaves it stands in a snapshot by then, and is found there. */
+    /* The log first: an entry that leaves the log is in a snapshot by then, and is found there. */
     size_t entries = p->log.entries.len;
     stet_status status = stet_plog_load(p, !locked, &log, &anew, err);
     if (status == STET_OK)
         status = load_files(p, force || anew, &files, err);
     if (status != STET_OK) {
-        p->log.stamp.there = false; /* live may not have what was read: read all of it again */
+        p->log.stamp.there = false; /* `live` may lack some of what was read: read everything again */
         p->log.offset = 0;
         p->log.entries.len = 0;
         p->files_stamp.there = false;
         p->files_stamp.racy = true;
         p->stale = true;
-        stet_pset_release(&p->live); /* it may point into texts that are gone */
+        stet_pset_release(&p->live); /* it may point into texts that were freed */
         p->tips.len = 0;
         return status;
     }

@@ -1,7 +1,6 @@
-/* strategy.c - which entries are removed by default.
+/* strategy.c - which entries the default strategy removes.
  *
- * Ties in time are broken by the key, so that every machine decides alike.
- */
+ * Ties in time are broken by the key, so that every machine decides alike. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +51,8 @@ static int oldest_first(const void *x, const void *y) {
     return c ? c : compare_modules(a, b);
 }
 
-/* The first `limit` of each group stay. Entries of calls are not counted: switching back and forth between versions of
- * a computation must find all of them. */
+/* Keeps the first `limit` entries of each group. Entries of calls are not counted: switching back and forth between
+ * versions of a computation must find all of them. */
 static void limit_groups(stet_persist_item **order, size_t count, int64_t limit,
                          int (*same)(const stet_persist_item *, const stet_persist_item *)) {
     int64_t seen = 0;
@@ -65,7 +64,7 @@ static void limit_groups(stet_persist_item **order, size_t count, int64_t limit,
     }
 }
 
-/* Oldest first, but the latest of each block only if that is not enough. */
+/* Removes the oldest entries first, and the latest entry of a block only if that is not enough. */
 static void limit_size(stet_persist_item **order, size_t count, uint64_t limit) {
     uint64_t total = 0;
     size_t n = 0;
@@ -76,7 +75,7 @@ static void limit_size(stet_persist_item **order, size_t count, uint64_t limit) 
         }
     if (total <= limit)
         return;
-    /* In the order by block, newest first, the first of each group is the latest of its block. */
+    /* In this order (by block, newest first) the first of each group is the latest of its block. */
     qsort(order, n, sizeof *order, by_block);
     bool *latest = stet_alloc_zero(n + 1);
     stet_persist_item **sorted = stet_alloc(n * sizeof *sorted);

@@ -61,7 +61,7 @@ stet_status stet_ptrash_file(stet_persist *p, stet_ptrash *t, const char *path, 
         saved = errno;
     }
     if (status == STET_OK && r != 0) {
-        if (saved == EXDEV) { /* no trash can be had there: deleting is what was asked for */
+        if (saved == EXDEV) { /* there can be no trash on that file system, so the file is deleted as requested */
             status = stet_file_remove(path, err);
         } else if (saved != ENOENT)
             status = stet_fail_errno(err, saved, "%s: cannot move to the trash", path);
@@ -85,7 +85,7 @@ static bool batch_name(const char *name, int64_t *ms) {
     return !errno && *end == '.' && strlen(end) == 9 && strspn(end + 1, "0123456789abcdef") == 8;
 }
 
-/* The entries of a batch; good ones alone. */
+/* Reads the valid entries of a batch. */
 static void read_entries(const char *dir, stet_ptexts *texts, stet_pentries *out) {
     char *path = stet_ppath(dir, "entries.toml"), *text;
     size_t len;
@@ -112,20 +112,9 @@ static void measure_dir(const char *dir, uint64_t *items, uint64_t *bytes) {
     stet_names_release(&names);
 }
 
-static stet_status list_batches(stet_persist *p, stet_names *out, stet_error *err) {
-    stet_error local = STET_ERROR_INIT;
-    stet_status status = stet_file_list(p->trash, out, &local);
-    if (status == STET_NOT_FOUND)
-        status = STET_OK;
-    else if (status != STET_OK)
-        stet_error_move(err, &local);
-    stet_error_clear(&local);
-    return status;
-}
-
 stet_status stet_persist_trash_each(stet_persist *p, stet_persist_trash_fn fn, void *ctx, stet_error *err) {
     stet_names names = {0};
-    stet_status status = list_batches(p, &names, err);
+    stet_status status = stet_file_list_if_there(p->trash, &names, err);
     for (size_t i = 0; i < names.len; i++) {
         stet_persist_trashed b = {0};
         if (!batch_name(names.at[i], &b.deleted_at))
@@ -181,7 +170,7 @@ static stet_status restore_object(stet_persist *p, const char *dir, const char *
     return STET_OK;
 }
 
-/* One batch, with the modification lock (unless it is only looked at). */
+/* Restores one batch. The caller holds the modification lock, except for a dry run. */
 static stet_status undelete_batch(stet_persist *p, const char *name, const char *block_id, const char *module,
                                   bool dry_run, stet_persist_undeleted *out, stet_error *err) {
     char *dir = stet_ppath(p->trash, name);
@@ -212,7 +201,7 @@ static stet_status undelete_batch(stet_persist *p, const char *name, const char 
             *stet_vec_add(&back) = *e;
     }
     if (status == STET_OK && whole) {
-        /* Orphans have no entry; they come back too. */
+        /* Orphans have no entry; they are restored too. */
         char *dead = stet_ppath(dir, "objects");
         stet_names names = {0};
         bool compressed;
@@ -249,6 +238,8 @@ static stet_status undelete_batch(stet_persist *p, const char *name, const char 
 
 stet_status stet_persist_undelete(stet_persist *p, const char *batch, const char *block_id, const char *module_hash,
                                   bool dry_run, stet_persist_undeleted *out, stet_error *err) {
+    if (!p || !out)
+        return stet_fail_null(err);
     *out = (stet_persist_undeleted){0};
     if (module_hash && !stet_persist_valid_hash(module_hash, strlen(module_hash)))
         return stet_fail(err, STET_INVALID, "not a module hash: \"%.80s\"", module_hash);
@@ -256,7 +247,7 @@ stet_status stet_persist_undelete(stet_persist *p, const char *batch, const char
     if (status != STET_OK)
         return status;
     stet_names names = {0};
-    status = list_batches(p, &names, err);
+    status = stet_file_list_if_there(p->trash, &names, err);
     bool found = false;
     for (size_t i = names.len; i-- > 0 && status == STET_OK;) { /* the latest first */
         int64_t ms;
@@ -301,7 +292,7 @@ static stet_status sweep_temp(const char *dir, bool dry_run, uint64_t *items, ui
     return status;
 }
 
-/* The empty files of former days that markers were made from; the markers themselves keep standing. */
+/* Removes the empty files of earlier days to which markers were linked. The markers themselves stay. */
 static void drop_old_markers(stet_persist *p) {
     stet_names names = {0};
     char today[40];
@@ -335,7 +326,7 @@ stet_status stet_persist_sweep(stet_persist *p, bool everything, bool dry_run, u
     }
     stet_names names = {0};
     if (status == STET_OK)
-        status = list_batches(p, &names, err);
+        status = stet_file_list_if_there(p->trash, &names, err);
     int64_t now = stet_clock_ms(), ms;
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
         if (!batch_name(names.at[i], &ms) || (!everything && now - ms < p->config.trash_days * 86400000))

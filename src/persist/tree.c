@@ -26,7 +26,7 @@ static void blanks(reader *r) {
         r->at++;
 }
 
-/* Blanks, and inside a list that may span lines also newlines and comments. */
+/* Skips blanks and, inside a list that may span lines, newlines and comments. */
 static void gaps(reader *r, bool lines) {
     for (;;) {
         blanks(r);
@@ -60,7 +60,7 @@ static bool hex_digits(const char *s, const char *end, int count, uint32_t *out)
     return true;
 }
 
-/* A basic or literal string; *out points into the source unless there were escapes. */
+/* Reads a basic or literal string; *out points into the source unless there were escapes. */
 static bool string(const char **at, const char *end, stet_arena *arena, const char **out, size_t *len) {
     const char *s = *at;
     char quote = *s++;
@@ -146,8 +146,8 @@ static bool key(const char **at, const char *end, stet_arena *arena, const char 
     return *len > 0;
 }
 
-/* An integer in decimal (sign and single underscores allowed) is printed anew; anything else that begins like a number
- * is a literal; true and false too. */
+/* Reads a scalar. A decimal integer (sign and single underscores allowed) is normalised; anything else that begins like
+ * a number is a literal, and so are true and false. */
 static bool scalar(reader *r, stet_node *n) {
     const char *s = r->at;
     while (s < r->end && (stet_token_char((unsigned char)*s) || *s == '+' || *s == '.' || *s == ':'))
@@ -189,7 +189,7 @@ static bool scalar(reader *r, stet_node *n) {
     if (!whole) {
         if (*d == '0' && s - d > 1 && (d[1] == 'x' || d[1] == 'o' || d[1] == 'b'))
             return bad(r, "an integer that is not decimal");
-        return true; /* a float, a date: kept as it is */
+        return true; /* a float or a date, kept as written */
     }
     if (underscore || (*d == '0' && s - d > 1))
         return bad(r, "a misplaced underscore or zero in a number");
@@ -204,7 +204,7 @@ static bool scalar(reader *r, stet_node *n) {
     if (negative && v)
         text[digits++] = '-';
     if (digits == len && !negative)
-        return true; /* as it stands */
+        return true; /* as written */
     char *copy = stet_arena_alloc(&r->tree->arena, digits);
     for (size_t i = 0; i < digits; i++)
         copy[i] = text[digits - 1 - i];
@@ -240,7 +240,7 @@ static int by_key(const void *a, const void *b, void *ctx) {
     return c ? c : (x->key_len > y->key_len) - (x->key_len < y->key_len);
 }
 
-/* Sorts a table's children by key; false if one is there twice. */
+/* Sorts the children of a table by key; false if a key occurs twice. */
 static bool sort_children(reader *r, uint32_t table) {
     stet_node *nodes = r->tree->nodes.at, *t = &nodes[table - 1];
     bool sorted = true;
@@ -269,7 +269,7 @@ static bool sort_children(reader *r, uint32_t table) {
     return unique ? true : bad(r, "a key stands twice in a table");
 }
 
-/* `key =` before a value of `table`; the new node. 0: error. */
+/* Reads `key =` and makes the node of its value in `table`. 0: a syntax error. */
 static uint32_t begin_member(reader *r, uint32_t table) {
     const char *k;
     size_t k_len;
@@ -292,7 +292,7 @@ static uint32_t begin_member(reader *r, uint32_t table) {
     return n;
 }
 
-/* The value of node `n`, with everything inside it. */
+/* Reads the value of node `n`, with everything inside it. */
 static bool value(reader *r, uint32_t n) {
     uint32_t stack[STET_PERSIST_DEPTH_MAX];
     size_t depth = 0;
@@ -330,7 +330,7 @@ static bool value(reader *r, uint32_t n) {
                 return false;
             node->raw_len = (uint32_t)(r->at - node->raw);
         }
-        /* A value is complete: close what ends here, go on with the next element. */
+        /* A value is complete: close the containers that end here, then continue with the next element. */
         for (n = 0; depth && !n;) {
             uint32_t top = stack[depth - 1];
             bool array = r->tree->nodes.at[top - 1].type == STET_NODE_ARRAY;
@@ -404,7 +404,7 @@ const stet_node *stet_tree_find(const stet_tree *tree, const stet_node *table, c
 }
 
 void stet_tree_preimage(const stet_tree *tree, const stet_node *node, const char *except, stet_buf *out) {
-    uint32_t stack[STET_PERSIST_DEPTH_MAX + 1]; /* what comes next on each level */
+    uint32_t stack[STET_PERSIST_DEPTH_MAX + 1]; /* the next node on each level */
     size_t depth = 0;
     bool in_table[STET_PERSIST_DEPTH_MAX + 1];
     const stet_node *n = node;

@@ -41,7 +41,7 @@ static stet_status lock_uses(stet_persist *p, stet_lock **lock, stet_error *err)
     return status;
 }
 
-/* With uses_mutex. What can't be written is forgotten. */
+/* The caller holds uses_mutex. Uses that can't be written are forgotten. */
 static void flush(stet_persist *p) {
     stet_puses *u = p->uses;
     if (!u->hits && !u->misses)

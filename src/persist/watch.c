@@ -18,7 +18,7 @@ static stet_status open_watch(stet_persist *p, stet_error *err) {
     const char *const dirs[] = {p->snapshots_dir, p->log_dir};
     for (size_t i = 0; i < 2 && status == STET_OK; i++)
         status = stet_watch_add(w, dirs[i], err);
-    /* What is there now is known; everything after it is a change. */
+    /* The present state is known; everything after it is a change. */
     if (status == STET_OK)
         status = stet_persist_load(p, false, err);
     if (status == STET_OK) {
@@ -37,7 +37,7 @@ int stet_persist_watch_fd(stet_persist *p, stet_error *err) {
     return fd;
 }
 
-/* What the events say does not matter: the directory itself is looked at. */
+/* The content of the events does not matter: the directory itself is read again. */
 static bool drain(stet_persist *p) {
     stet_watch_event event;
     bool any = false;
@@ -49,12 +49,14 @@ static bool drain(stet_persist *p) {
 }
 
 stet_status stet_persist_wait(stet_persist *p, int timeout_ms, stet_error *err) {
+    if (!p)
+        return stet_fail_null(err);
     int fd = stet_persist_watch_fd(p, err);
     if (fd < 0)
         return err && err->status != STET_OK ? err->status : STET_IO;
     int64_t until = timeout_ms < 0 ? -1 : stet_clock_monotonic_us() + (int64_t)timeout_ms * 1000;
     for (;;) {
-        /* Also what was loaded since by others who use the handle. */
+        /* Includes what other users of the handle have loaded meanwhile. */
         pthread_mutex_lock(&p->state_mutex);
         stet_status status = stet_persist_load(p, false, err);
         bool changed = p->generation != p->reported;
@@ -76,6 +78,8 @@ stet_status stet_persist_wait(stet_persist *p, int timeout_ms, stet_error *err) 
 }
 
 stet_status stet_persist_tick(stet_persist *p, int64_t *next_ms, stet_error *err) {
+    if (!p)
+        return stet_fail_null(err);
     pthread_mutex_lock(&p->state_mutex);
     stet_status status = stet_persist_load(p, false, err);
     bool due = status == STET_OK && stet_persist_merge_due(p, next_ms);
@@ -91,6 +95,8 @@ stet_status stet_persist_tick(stet_persist *p, int64_t *next_ms, stet_error *err
 }
 
 stet_status stet_persist_on_exit(stet_persist *p, stet_error *err) {
+    if (!p)
+        return stet_fail_null(err);
     if (!p->config.cleanup_on_exit || p->read_only[0])
         return STET_OK;
     pthread_mutex_lock(&p->state_mutex);

@@ -1,8 +1,8 @@
-/* own.c - directories of stet's that do not lie in .stet/ of their project by name. Part of project.h.
+/* own.c - directories of stet that are not inside .stet/ of their project by name. Part of project.h.
  *
- * `local` in config.toml may name a directory anywhere, also in the project, and .stet may be a link. What is in them is
- * no file of the project: it changes with every run, and a database that is opened and closed as a file loses its locks
- * (db/held.c). Most projects have no such directory: then nothing here costs anything.
+ * `local` in config.toml may name any directory, even one inside the project, and .stet may be a link. Files in these
+ * directories are not files of the project: they change with every run, and a database that is opened and closed like a
+ * file loses its locks (db/held.c). Most projects have no such directory; for them nothing here costs anything.
  */
 
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "project/internal.h"
 
 typedef struct own_dir {
-    char *path; /* absolute, as it is named */
+    char *path; /* absolute, as named */
     char *real; /* NULL as long as it does not exist */
     size_t projects;
 } own_dir;

@@ -23,7 +23,7 @@ static const char config_text[] =
     "# has to be allowed once on each machine: stet trust.\n"
     "# local = \"/var/tmp/my-project\"\n";
 
-/* What synchronisation leaves out: this machine's files, and in persist/ the locks and the log of this machine. */
+/* Files that must not be synchronised: those of this machine, and in persist/ the locks and this machine's log. */
 static const char ignore_text[] = "local/\n"
                                   "persist/locks/\n"
                                   "persist/entry_log/\n"
@@ -32,13 +32,13 @@ static const char ignore_text[] = "local/\n"
 
 struct stet_project {
     char *root;  /* real path */
-    char *local; /* what local/ is */
-    char *own;   /* what config.toml says that it is, or NULL */
-    char *inner; /* what .stet leads to, if it is a link, or NULL */
+    char *local; /* path of the directory local/ */
+    char *own;   /* the directory that `local` in config.toml names; NULL: none */
+    char *inner; /* the target of .stet if it is a link; NULL: it is not */
     stet_value config;
 };
 
-/* Makes a file if it is not there; *made says which. */
+/* Creates a file if it is absent; `*made` is set if so. */
 static stet_status make_file(const char *dir, const char *name, const char *text, bool *made, stet_error *err) {
     char *path = stet_file_join(dir, name);
     stet_error e = STET_ERROR_INIT;
@@ -53,7 +53,7 @@ static stet_status make_file(const char *dir, const char *name, const char *text
     return status;
 }
 
-/* Paths of projects are parts of values, of messages and of what is stored: all of that is text. */
+/* The path of a project becomes part of values, messages and stored data, so it must be UTF-8. */
 static stet_status check_path(const char *root, stet_error *err) {
     if (stet_utf8_valid(root, strlen(root)))
         return STET_OK;
@@ -62,7 +62,7 @@ static stet_status check_path(const char *root, stet_error *err) {
     return STET_INVALID;
 }
 
-/* Where it will lie: the real path of what is there of it. */
+/* Checks the path that the directory will have: the real path of the part that exists already. */
 static stet_status check_new_path(const char *dir, stet_error *err) {
     char *real = NULL, *at = stet_strdup(dir);
     while (stet_file_realpath(at, &real, NULL) != STET_OK && strcmp(at, "/") != 0 && strcmp(at, ".") != 0) {
@@ -79,7 +79,9 @@ static stet_status check_new_path(const char *dir, stet_error *err) {
 }
 
 stet_status stet_project_init(const char *dir, bool *created, stet_error *err) {
-    stet_status status = check_new_path(dir, err); /* before anything is made */
+    if (!dir)
+        return stet_fail_null(err);
+    stet_status status = check_new_path(dir, err); /* before anything is created */
     if (status != STET_OK)
         return status;
     char *inner = stet_file_join(dir, ".stet");
@@ -87,7 +89,8 @@ stet_status stet_project_init(const char *dir, bool *created, stet_error *err) {
     status = stet_file_mkdirs(inner, 0755, err);
     if (status == STET_OK)
         status = make_file(inner, ".gitignore", ignore_text, &made, err);
-    /* Last: config.toml makes it a project, so that an init that was killed is no half project, and is done again. */
+    /* config.toml comes last, because it makes the directory a project: an init that was killed has not made one, and
+     * can be repeated. */
     if (status == STET_OK)
         status = make_file(inner, "config.toml", config_text, &made, err);
     stet_free(inner);
@@ -145,7 +148,7 @@ static stet_status place_local(stet_project *p, const char *path, stet_error *er
     size_t own_len = strlen(own);
     bool around = strcmp(own, "/") == 0 ||
                   (strncmp(p->root, own, own_len) == 0 && (!p->root[own_len] || p->root[own_len] == '/'));
-    if (around) { /* the project lies in it: not all of it can be stet's */
+    if (around) { /* the project lies inside it, so that not everything in it can belong to stet */
         stet_free(own);
         return STET_OK;
     }
@@ -154,7 +157,7 @@ static stet_status place_local(stet_project *p, const char *path, stet_error *er
     return STET_OK;
 }
 
-/* .stet may be a link to a directory that lies elsewhere. */
+/* .stet may be a link to a directory elsewhere. */
 static void place_inner(stet_project *p) {
     char *inner = stet_file_join(p->root, ".stet");
     struct stat st;
@@ -257,7 +260,8 @@ static stet_status read_config(stet_project *p, bool check, stet_value *reaches,
 static bool holds_project(const char *dir) {
     char *config = stet_file_join(dir, ".stet/config.toml");
     struct stat st;
-    /* Past the hook and past permissions: one that can't be read is there, and opening it says why. */
+    /* Without the hook, and regardless of permissions: a config.toml that can't be read exists, and opening it says why
+     * it can't. */
     bool there = stat(config, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
     stet_free(config);
     return there;
@@ -284,6 +288,8 @@ static stet_status open_at(const char *root, bool check, stet_value *reaches, st
 }
 
 stet_status stet_project_open(const char *root, stet_project **out, stet_error *err) {
+    if (!root || !out)
+        return stet_fail_null(err);
     stet_value reaches = stet_value_array();
     stet_status status = open_at(root, true, &reaches, out, err);
     stet_value_release(reaches);
@@ -321,6 +327,8 @@ static stet_status find_root(const char *from, char **out, stet_error *err) {
 }
 
 stet_status stet_project_find(const char *from, stet_project **out, stet_error *err) {
+    if (!from || !out)
+        return stet_fail_null(err);
     char *root;
     stet_status status = find_root(from, &root, err);
     if (status != STET_OK)
@@ -371,7 +379,7 @@ void stet_project_close(stet_project *p) {
 }
 
 const char *stet_project_root(const stet_project *p) {
-    return p->root;
+    return p ? p->root : NULL;
 }
 
 stet_value stet_project_config(const stet_project *p) {
