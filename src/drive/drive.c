@@ -495,6 +495,20 @@ static stet_status note_directories(driver *d, stet_error *err) {
     return status;
 }
 
+/* Turns of handlers that a killed process has left come before the run. */
+static stet_status finish_events(driver *d, stet_error *err) {
+    stet_error lost = STET_ERROR_INIT;
+    if (d->spec->dry_run || d->spec->observe_only)
+        return STET_OK;
+    stet_status status = stet_sched_finish_events(d->sched, d->piece, &lost, err);
+    if (lost.status != STET_OK && d->spec->note) {
+        stet_fail_in(&lost, "an event that was interrupted has been finished, and a handler failed");
+        d->spec->note(d->spec->ctx, &lost);
+    }
+    stet_error_clear(&lost);
+    return status;
+}
+
 static stet_status drive(driver *d, stet_error *err) {
     bool news;
     stet_status status = drive_prepare(d, err);
@@ -507,6 +521,8 @@ static stet_status drive(driver *d, stet_error *err) {
         status = stet_sched_send(d->sched, d->piece, e->stream, e->event, e->id, e->sent, err);
         if (status != STET_OK || !e->settle)
             return status;
+    } else if (status == STET_OK) {
+        status = finish_events(d, err);
     }
     if (status == STET_OK)
         status = demand(d, err);
