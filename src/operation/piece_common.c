@@ -332,6 +332,21 @@ void piece_render_leads(stet_render *r, stet_value row) {
     stet_buf_char(r->out, '\n');
 }
 
+bool piece_is_preview(const piece_call *c, const char *uuid, int64_t seq) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_space *space = NULL;
+    int64_t head = seq;
+    if (c->stored == c->project)
+        return false;
+    const char *name = uuid ? stet_observe_space_name(c->space, uuid, &arena) : stet_space_name(c->space);
+    if (stet_space_open(c->stored, name, STET_SPACE_READ_ONLY | STET_SPACE_MUST_EXIST, &space, NULL) != STET_OK ||
+        stet_space_seq(space, &head, NULL) != STET_OK)
+        head = seq;
+    stet_space_close(space);
+    stet_arena_release(&arena);
+    return seq > head;
+}
+
 void piece_put_changed(piece_call *c, const stet_piece *p, stet_value *row) {
     stet_space *space = NULL;
     stet_piece *was = NULL;

@@ -88,6 +88,8 @@ STET_CHECKED stet_status piece_end(piece_call *c);
 
 /* How the actions of the branch stand; loaded once. */
 const stet_standing *piece_standing(piece_call *c);
+/* Is this a sequence of the copy alone? Nothing was stored under it: the next run will. `uuid` NULL: of the space. */
+bool piece_is_preview(const piece_call *c, const char *uuid, int64_t seq);
 /* Why a piece as a whole is not up to date, whatever its actions: its pattern file is invalid or no longer defines it,
  * or its argument does not match its schema. Null: nothing is wrong. The caller releases it. */
 stet_value piece_wrong(piece_call *c, const stet_piece *p);

@@ -53,12 +53,13 @@ for n in range(1, 1000):
         untouched = stet(where, "get", "piece:t:queue").stdout == queue
         if not applied and way != "again":
             expected = [] if way == "run" else [["h2", 10], ["more", 12]]
+        unfinished = '"unfinishedEvent":"e"' in stet(where, "status", "--json").stdout
         left += queue.startswith("{")
         last = stet(where, *words)
         log = json.loads(stet(where, "get", "piece:t:cell:log").stdout)
         gone, checked = stet(where, "get", "piece:t:queue"), stet(where, "check")
         count += 1
-        if last.returncode or log != expected or gone.returncode != 3 or checked.returncode or not untouched:
+        if last.returncode or log != expected or gone.returncode != 3 or checked.returncode or not untouched or unfinished != queue.startswith("{"):
             bad += 1
             print(f"not ok {count} - killed at {n}, then {way}: {log}, expected {expected}")
             print("\n".join("# " + line for line in (first.stdout + last.stdout + gone.stdout + checked.stdout).splitlines()[:20]), flush=True)
