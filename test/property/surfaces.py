@@ -344,8 +344,9 @@ def look():
                 if sorted(r["action"] for r in listed) != sorted(n for n, r in rows.items() if r["state"] == state):
                     raise Failed(f"action list --state {state} of {piece} in {space}@{branch}: {listed}, all of them {rows}")
                 table = subprocess.run([STET, "status", piece, *where(space, branch)], cwd=root, capture_output=True, text=True).stdout.splitlines()[:2]
-                if [*map(str.lower, table[0].split()[1:])] != ["stands", "dirty", "stale", "unknown", "failed"] or \
-                        table[1].split() != [piece, *(str(status[piece][s]) for s in ["stands", "dirty", "stale", "unknown", "failed"])]:
+                edited = ["pattern", "changed"] if "patternChanged" in status[piece] else []
+                if [*map(str.lower, table[0].split()[1:])] != ["stands", "dirty", "stale", "unknown", "failed", *edited[:1]] or \
+                        table[1].split() != [piece, *(str(status[piece][s]) for s in ["stands", "dirty", "stale", "unknown", "failed"]), *edited[1:]]:
                     raise Failed(f"the table of status {piece} in {space}@{branch}: {table}; as data {status[piece]}")
             if {n for n, r in rows.items() if r["failed"]} != set(status[piece].get("failures", {})):
                 raise Failed(f"status of {piece} in {space}@{branch} has the failures {status[piece].get('failures')}, actions {rows}")
