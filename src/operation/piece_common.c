@@ -206,14 +206,8 @@ const stet_piece *piece_named_by(piece_call *c, stet_value args) {
     return c->piece;
 }
 
-stet_action_state piece_state_of(const stet_standing *s, const stet_action_record *r) {
-    if (r->cause.state == STET_STATE_UNKNOWN || stet_standing_misses(s, &r->key))
-        return STET_STATE_UNKNOWN;
-    return r->action ? stet_standing_of(s, r->action) : STET_STATE_UNKNOWN;
-}
-
 stet_action_state piece_state_in(stet_value wrong, const stet_standing *s, const stet_action_record *r) {
-    stet_action_state state = piece_state_of(s, r);
+    stet_action_state state = stet_standing_state(s, r);
     bool failed = r->observed && r->failed;
     return stet_value_type(wrong) == STET_TYPE_STRING && state == STET_STATE_STANDS && !failed ? STET_STATE_UNKNOWN
                                                                                                : state;

@@ -106,9 +106,7 @@ STET_CHECKED stet_status piece_find(piece_call *c, stet_value args, stet_piece *
  * The caller releases them. */
 stet_value piece_names_in(piece_call *c, stet_value args, size_t limit, bool *more);
 
-/* The state of an action: stet_standing_of, and unknown if it has no valid row or one that can't be decoded. */
-stet_action_state piece_state_of(const stet_standing *s, const stet_action_record *r);
-/* The same in a piece that is wrong as a whole (`wrong` is a string): nothing in it is known to be correct, so what
+/* The state of an action (stet_standing_state) in a piece that is wrong as a whole (`wrong` is a string): nothing in it is known to be correct, so what
  * would be up to date is unknown. Failed actions are reported as failed. */
 stet_action_state piece_state_in(stet_value wrong, const stet_standing *s, const stet_action_record *r);
 /* Prints "PIECE is not up to date: ...", if the result says what is wrong with it. */

@@ -21,7 +21,7 @@ static void count_one(piece_call *c, counted *n, int64_t action) {
     stet_error mine = STET_ERROR_INIT;
     stet_status status = stet_observe_get(c->space, action, &arena, &r, &mine);
     if (status == STET_OK && stet_piece_has(n->piece, &r.key) && !stet_standing_misses(n->standing, &r.key)) {
-        n->states[stet_standing_of(n->standing, action)]++;
+        n->states[stet_standing_state(n->standing, &r)]++;
         n->recorded++;
         n->failed += stet_action_fails(&r);
     }
