@@ -30,8 +30,9 @@ static void end_round(sched_sending *e) {
     for (size_t i = 0; i < e->coordinators.len; i++)
         stet_free(e->coordinators.at[i]);
     stet_vec_clear(&e->coordinators);
+    stet_free(e->turn.stream);
     stet_free(e->turn.handler);
-    e->turn.handler = NULL;
+    e->turn.stream = e->turn.handler = NULL;
     e->turn.more = false;
     stet_value_release(e->turn.sent);
     e->turn.sent = stet_value_array();
@@ -165,7 +166,7 @@ static stet_status find_queued(sched_sending *e, stet_tx *tx, sched_piece **p, s
     stet_value entry = e->turn.entry, hold[3];
     const char *id = stet_value_text_at(stet_value_get(entry, "to"), "id", &hold[0]);
     char *piece = stet_value_text_copy(entry, "piece");
-    stet_buf name = STET_BUF(4096);
+    stet_buf name = STET_BUF(0);
     stet_status status = STET_OK;
     if (id) { /* what the sender could not see yet */
         stet_value to = stet_value_get(entry, "to");
@@ -385,6 +386,8 @@ static stet_status deliver(sched_sending *e, stet_tx *tx, stet_buf *log, stet_er
     stet_stream to = {.handlers = stet_value_null()};
     stet_value entry = e->turn.entry, event = e->turn.key ? stet_value_get(entry, "event") : e->event;
     stet_status status = e->turn.key ? find_queued(e, tx, &p, &to, err) : find_stream(e, tx, p, e->asked, &to, err);
+    if (status == STET_OK)
+        e->turn.stream = stet_strdup(to.name);
     if (status == STET_OK && !e->turn.key) {
         snprintf(e->out->stream, sizeof e->out->stream, "%s", to.name);
         set_hash(e);

@@ -10,6 +10,7 @@
 /* Whose turn it is, and what its handler did. */
 typedef struct sched_event_turn {
     const char *key;  /* of the entry in the queue; NULL: the event that is being sent */
+    char *stream;     /* its whole name, once it was found */
     char *handler;    /* the one that ran; NULL: none is left */
     bool more;        /* other handlers of the stream come after it */
     stet_value sent;  /* [ENTRY]: events that it sent on */

@@ -122,7 +122,7 @@ static stet_value after_turn(sched_sending *e) {
         rest = t->key ? stet_value_retain(t->entry) : stet_value_object();
         if (!t->key) {
             stet_value_put(&rest, "piece", stet_value_string(e->piece->piece->name));
-            stet_value_put(&rest, "stream", stet_value_string(e->out->stream));
+            stet_value_put(&rest, "stream", stet_value_string(e->turn.stream));
             stet_value_put(&rest, "event", stet_value_retain(e->event));
         }
         stet_value_put(&rest, "after", stet_value_string(t->handler));

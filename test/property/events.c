@@ -405,7 +405,7 @@ static void killed_sender(test *t) {
 
 static void one_step(test *t) {
     int r = pick(t, 100);
-    char cell[32], json[16];
+    char cell[32];
     if (r < 50) {
         send(t, new_event(t));
     } else if (r < 62 && t->event_count > 0) {
@@ -414,8 +414,10 @@ static void one_step(test *t) {
         int c = pick(t, CELLS);
         t->m.cells[c] = pick(t, PRIME);
         snprintf(cell, sizeof cell, "piece:p:cell:c%d", c);
-        snprintf(json, sizeof json, "%ld", t->m.cells[c]);
-        kit_set(t->w, cell, json);
+        stet_tx *tx; /* as a person sets it: it stays, whoever has the cell later (graph/owned.h) */
+        ok(stet_tx_begin(t->w->space, "", &tx, &err));
+        ok(stet_tx_set(tx, cell, NULL, stet_value_int(t->m.cells[c]), &err));
+        ok(stet_tx_commit(tx, NULL, &err));
     } else if (r < 78) {
         random_program(t);
         install(t);
