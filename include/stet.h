@@ -382,8 +382,10 @@ STET_API STET_CHECKED stet_status stet_piece_pull(stet_project *p, const stet_pu
                                                   stet_value *report, stet_error *err);
 
 /* Sends an event to a stream of a piece (`stet run` made the piece from a pattern with handlers). What the handlers
- * read is brought up to date first; then the handlers of the stream run in one transaction. What follows from the event
- * runs with the next run of the piece. A handler that fails leaves nothing behind; its error is returned.
+ * read is brought up to date first. Each handler runs in a transaction of its own, and so do handlers of events that a
+ * handler sends on; all of them are done when this returns. What follows from the event in computations and effects runs
+ * with the next run of the piece. If the first handler fails, nothing is written, and its error is returned. If a later
+ * one fails, STET_FAILED is returned though the event was applied; sending it again with its id tries that one again.
  *
  * `stream` is the name of a stream or of a handler ("add"), the key and stream of a child ("items[a].add"), or a path
  * in the result that leads to the stream ("items/0/add"). STET_NOT_FOUND: there is no such piece, stream or child.

@@ -511,6 +511,20 @@ static stet_status note_directories(driver *d, stet_error *err) {
     return status;
 }
 
+/* Turns of handlers that a killed process has left come before the run. */
+static stet_status finish_events(driver *d, stet_error *err) {
+    stet_error lost = STET_ERROR_INIT;
+    if (d->spec->dry_run || d->spec->observe_only)
+        return STET_OK;
+    stet_status status = stet_sched_finish_events(d->sched, d->piece, &lost, err);
+    if (lost.status != STET_OK && d->spec->note) {
+        stet_fail_in(&lost, "an event that was interrupted has been finished, and a handler failed");
+        d->spec->note(d->spec->ctx, &lost);
+    }
+    stet_error_clear(&lost);
+    return status;
+}
+
 typedef stet_status drive_step(driver *d, stet_error *err);
 
 /* Takes steps until one of them fails; the list ends with NULL. */
@@ -592,8 +606,8 @@ static stet_status watch(driver *d, stet_error *err) {
 static stet_status drive(driver *d, stet_error *err) {
     d->out->dry = d->spec->dry_run;
     stet_status status = take_steps(d, (drive_step *const[]){drive_prepare, wake, drive_bring_files_up, NULL}, err);
-    if (status == STET_OK && d->spec->send)
-        status = send_event(d, err);
+    if (status == STET_OK)
+        status = d->spec->send ? send_event(d, err) : finish_events(d, err);
     if (status != STET_OK || (d->spec->send && !d->spec->send->settle))
         return status;
     if (d->spec->dry_run)

@@ -86,15 +86,17 @@ static bool is_wanted(const explaining *x, const char *node) {
     return wanted;
 }
 
-static void explain_action(const explaining *x, int64_t action, bool stale, stet_arena *arena) {
+static void explain_action(const explaining *x, const stet_standing *all, int64_t action, stet_arena *arena) {
     stet_drive_outcome *out = x->d->out;
     stet_action_record r;
     if (stet_value_count(out->actions) >= SHOWN || stet_observe_get(x->d->space, action, arena, &r, NULL) != STET_OK ||
         !stet_piece_has(x->d->stored, &r.key) || !is_wanted(x, r.key.action))
         return;
     stet_value v = stet_value_object();
+    stet_action_state state = stet_standing_state(all, &r);
+    bool stale = state == STET_STATE_STALE;
     stet_value_put(&v, "node", stet_value_string(r.key.action));
-    stet_value_put(&v, "state", stet_value_string(stale ? "stale" : stet_action_state_name(r.cause.state)));
+    stet_value_put(&v, "state", stet_value_string(stet_action_state_name(state)));
     stet_value_put(&v, "reason", stet_value_string(stale ? "upstream" : stet_reason_name(r.cause.reason)));
     if (!stale && r.cause.name.id)
         stet_value_put(&v, "document", stet_value_string(r.cause.name.id));
@@ -204,9 +206,9 @@ stet_status drive_explain(driver *d, stet_error *err) {
     if (status == STET_OK)
         note_marked(&x, all.marked, all.marked_count, &arena);
     for (size_t i = 0; i < all.marked_count && status == STET_OK; i++)
-        explain_action(&x, all.marked[i].action, false, &arena);
+        explain_action(&x, &all, all.marked[i].action, &arena);
     for (size_t i = 0; i < all.stale.len && status == STET_OK; i++)
-        explain_action(&x, all.stale.at[i], true, &arena);
+        explain_action(&x, &all, all.stale.at[i], &arena);
     if (status == STET_OK)
         status = explain_leads(&x, &all, err);
     if (status == STET_OK)

@@ -155,7 +155,7 @@ static stet_status enter_verifiers(driver *d, stet_error *err) {
         if (!stet_value_as_bool(stet_value_get(g->nodes[i].row, "verifier")) || stet_runfile_has_task(d->run, id, &was))
             continue;
         bool passed = stet_observe_find(d->space, d->branch, &key, &arena, &r, NULL) == STET_OK && r.observed &&
-                      !r.failed && stet_standing_of(&all, r.action) == STET_STATE_STANDS;
+                      !r.failed && stet_standing_state(&all, &r) == STET_STATE_STANDS;
         stet_runfile_task(d->run, id, &(stet_task_spec){.kind = "computation", .verifier = true});
         if (passed)
             stet_runfile_task_done(d->run, id, NULL);

@@ -90,7 +90,8 @@ bool stet_cells_closed(const char *id) {
     static const char *const kept[] = {"program:", "schema:"};
     if (stet_cells_outside(id))
         return true;
-    static const char *const parts[] = {":node:", ":child:", ":children:", ":process:", ":event:"};
+    static const char *const parts[] = {
+        ":node:", ":child:", ":children:", ":process:", ":event:", ":queue", ":undelivered:"};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (strncmp(id, kept[i], strlen(kept[i])) == 0)
             return true;

@@ -435,6 +435,9 @@ typedef struct stet_standing {
 STET_CHECKED stet_status stet_observe_standing(stet_space *s, int64_t branch, const stet_standing_source *source,
                                                stet_standing *out, stet_error *err);
 stet_action_state stet_standing_of(const stet_standing *s, int64_t action);
+/* The state of an action whose record is at hand: the one answer for every surface that tells states. Unknown, too, if it
+ * has no valid row, or one that can't be decoded. */
+stet_action_state stet_standing_state(const stet_standing *s, const stet_action_record *r);
 bool stet_standing_misses(const stet_standing *s, const stet_action_key *key);
 /* The root of a stale action; otherwise NULL. */
 const stet_stale_root *stet_standing_root(const stet_standing *s, int64_t action);

@@ -163,7 +163,7 @@ stet_status stet_action_get(stet_space *s, const char *branch, const stet_action
     if (st == STET_OK)
         st = stet_observe_standing(s, number, NULL, &all, err);
     if (st == STET_OK) {
-        stet_action_state state = r.cause.state != STET_STATE_STANDS ? r.cause.state : stet_standing_of(&all, r.action);
+        stet_action_state state = stet_standing_state(&all, &r);
         *out = with_state(&r, state);
         if (state == STET_STATE_STALE)
             stet_value_put(out, "via", root_value(s, stet_standing_root(&all, r.action), &arena));

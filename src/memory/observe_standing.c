@@ -541,6 +541,12 @@ stet_action_state stet_standing_of(const stet_standing *s, int64_t action) {
     return m ? m->state : find_stale(s, action) ? STET_STATE_STALE : STET_STATE_STANDS;
 }
 
+stet_action_state stet_standing_state(const stet_standing *s, const stet_action_record *r) {
+    if (!r->action || r->cause.state == STET_STATE_UNKNOWN || stet_standing_misses(s, &r->key))
+        return STET_STATE_UNKNOWN;
+    return stet_standing_of(s, r->action);
+}
+
 const stet_stale_root *stet_standing_root(const stet_standing *s, int64_t action) {
     const int64_t *at = find_mark(s, action) ? NULL : find_stale(s, action);
     return at ? &s->roots[s->root_of.at[at - s->stale.at]] : NULL;

@@ -92,7 +92,7 @@ stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_
     if (r->cause.state != STET_STATE_STANDS) {
         stet_value cause = stet_value_object();
         stet_value_put(&cause, "reason", stet_value_string(stet_reason_name(r->cause.reason)));
-        if (r->cause.seq)
+        if (r->cause.seq && !piece_is_preview(c, r->cause.space, r->cause.seq))
             stet_value_put(&cause, "seq", stet_value_int(r->cause.seq));
         if (r->cause.name.id)
             stet_value_put(&cause, "cell", cell_value(c, r->cause.space, &r->cause.name, r->cause.change.path));

@@ -206,14 +206,8 @@ const stet_piece *piece_named_by(piece_call *c, stet_value args) {
     return c->piece;
 }
 
-stet_action_state piece_state_of(const stet_standing *s, const stet_action_record *r) {
-    if (r->cause.state == STET_STATE_UNKNOWN || stet_standing_misses(s, &r->key))
-        return STET_STATE_UNKNOWN;
-    return r->action ? stet_standing_of(s, r->action) : STET_STATE_UNKNOWN;
-}
-
 stet_action_state piece_state_in(stet_value wrong, const stet_standing *s, const stet_action_record *r) {
-    stet_action_state state = piece_state_of(s, r);
+    stet_action_state state = stet_standing_state(s, r);
     bool failed = r->observed && r->failed;
     return stet_value_type(wrong) == STET_TYPE_STRING && state == STET_STATE_STANDS && !failed ? STET_STATE_UNKNOWN
                                                                                                : state;
@@ -330,6 +324,21 @@ void piece_render_leads(stet_render *r, stet_value row) {
     if (stet_value_count(list) > SHOWN)
         stet_buf_printf(r->out, " and %zu more", stet_value_count(list) - SHOWN);
     stet_buf_char(r->out, '\n');
+}
+
+bool piece_is_preview(const piece_call *c, const char *uuid, int64_t seq) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_space *space = NULL;
+    int64_t head = seq;
+    if (c->stored == c->project)
+        return false;
+    const char *name = uuid ? stet_observe_space_name(c->space, uuid, &arena) : stet_space_name(c->space);
+    if (stet_space_open(c->stored, name, STET_SPACE_READ_ONLY | STET_SPACE_MUST_EXIST, &space, NULL) != STET_OK ||
+        stet_space_seq(space, &head, NULL) != STET_OK)
+        head = seq;
+    stet_space_close(space);
+    stet_arena_release(&arena);
+    return seq > head;
 }
 
 void piece_put_changed(piece_call *c, const stet_piece *p, stet_value *row) {

@@ -88,6 +88,8 @@ STET_CHECKED stet_status piece_end(piece_call *c);
 
 /* How the actions of the branch stand; loaded once. */
 const stet_standing *piece_standing(piece_call *c);
+/* Is this a sequence of the copy alone? Nothing was stored under it: the next run will. `uuid` NULL: of the space. */
+bool piece_is_preview(const piece_call *c, const char *uuid, int64_t seq);
 /* Why a piece as a whole is not up to date, whatever its actions: its pattern file is invalid or no longer defines it,
  * or its argument does not match its schema. Null: nothing is wrong. The caller releases it. */
 stet_value piece_wrong(piece_call *c, const stet_piece *p);
@@ -104,9 +106,7 @@ STET_CHECKED stet_status piece_find(piece_call *c, stet_value args, stet_piece *
  * The caller releases them. */
 stet_value piece_names_in(piece_call *c, stet_value args, size_t limit, bool *more);
 
-/* The state of an action: stet_standing_of, and unknown if it has no valid row or one that can't be decoded. */
-stet_action_state piece_state_of(const stet_standing *s, const stet_action_record *r);
-/* The same in a piece that is wrong as a whole (`wrong` is a string): nothing in it is known to be correct, so what
+/* The state of an action (stet_standing_state) in a piece that is wrong as a whole (`wrong` is a string): nothing in it is known to be correct, so what
  * would be up to date is unknown. Failed actions are reported as failed. */
 stet_action_state piece_state_in(stet_value wrong, const stet_standing *s, const stet_action_record *r);
 /* Prints "PIECE is not up to date: ...", if the result says what is wrong with it. */

@@ -92,9 +92,11 @@ const stet_op stet_ops_send[] = {
     {.name = "piece send",
      .summary = "Send an event to a stream of a piece",
      .description =
-         "The handlers of the stream run in one transaction, on what they read, which is made fresh first. An event is "
-         "applied at most once: whoever may have to send it again, after a crash or a time-out, gives it an id. A "
-         "handler that fails leaves nothing behind, and its error is the answer.\n\n"
+         "Each handler of the stream runs in a transaction of its own, on what it reads, which is brought up to date "
+         "first; then the handlers of events that were sent on. An event is applied at most once: whoever may have to "
+         "send it again, after a crash or a time-out, gives it an id. If the first handler fails, nothing is written, "
+         "and its error is the answer. If a later one fails, the answer says that the event was applied; sent again "
+         "with its id, the event goes to the handlers that failed, and to no others.\n\n"
          "Streams are the piece's own (`add`) or those of one of its children (`items[a].toggle`: the stream `toggle` "
          "of the "
          "child of `items` with the key `a`). A path in the result that leads to a stream will do, too "

@@ -21,7 +21,7 @@ static void count_one(piece_call *c, counted *n, int64_t action) {
     stet_error mine = STET_ERROR_INIT;
     stet_status status = stet_observe_get(c->space, action, &arena, &r, &mine);
     if (status == STET_OK && stet_piece_has(n->piece, &r.key) && !stet_standing_misses(n->standing, &r.key)) {
-        n->states[stet_standing_of(n->standing, action)]++;
+        n->states[stet_standing_state(n->standing, &r)]++;
         n->recorded++;
         n->failed += stet_action_fails(&r);
     }
@@ -144,6 +144,31 @@ static void render_drift(stet_render *r, stet_value drift) {
     }
 }
 
+/* Was the sender of an event killed before all of its handlers ran? (scheduler/sched_queue.c) */
+static void put_unfinished(piece_call *c, const stet_piece *p, stet_value *row) {
+    char *id = stet_piece_part(p->name, "queue", NULL);
+    stet_docname name = stet_piece_name(p, id);
+    stet_doc_state d = {.value = stet_value_null()};
+    if (piece_good(c))
+        c->status = stet_space_load(c->space, c->branch, &name, -1, &d, c->err);
+    if (piece_good(c) && d.exists)
+        stet_value_put(row, "unfinishedEvent",
+                       stet_value_retain(stet_value_get(stet_value_get(d.value, "value"), "event")));
+    if (piece_good(c))
+        stet_value_release(d.value);
+    stet_free(id);
+}
+
+static void render_unfinished(stet_render *r, stet_value row) {
+    stet_value event;
+    if (!stet_value_find(row, "unfinishedEvent", 15, &event))
+        return;
+    stet_text_value(r, stet_value_get(row, "piece"));
+    stet_buf_str(r->out, ": event ");
+    stet_text_value(r, event);
+    stet_buf_str(r->out, " is not finished; the next run of the piece, or the next event, runs its other handlers\n");
+}
+
 /* `only`: the piece was requested, and must be readable; otherwise a damaged one is left out. */
 static void add_piece(piece_call *c, const char *name, bool only, stet_value *rows) {
     stet_piece *p = NULL;
@@ -154,6 +179,7 @@ static void add_piece(piece_call *c, const char *name, bool only, stet_value *ro
         count_piece(c, p, &row);
         piece_put_leads(c, p, &row);
         piece_put_changed(c, p, &row);
+        put_unfinished(c, p, &row);
         stet_value_push(rows, row);
     } else if (only) {
         c->status = status;
@@ -217,18 +243,26 @@ static void status_render(stet_render *r, stet_value result) {
     }
     render_drift(r, stet_value_get(result, "drift"));
     static const char *const columns[] = {"stands", "dirty", "stale", "unknown", "failed"};
-    stet_table t = stet_table_begin(6, (const char *const[]){"PIECE", "STANDS", "DIRTY", "STALE", "UNKNOWN", "FAILED"});
+    /* What the result shows without an action follows the pattern, too: the columns of actions would hide that. */
+    bool changed = false;
+    for (size_t i = 0; i < stet_value_count(rows); i++)
+        changed |= stet_value_find(stet_value_at(rows, i), "patternChanged", 14, NULL);
+    stet_table t = stet_table_begin(
+        changed ? 7 : 6, (const char *const[]){"PIECE", "STANDS", "DIRTY", "STALE", "UNKNOWN", "FAILED", "PATTERN"});
     for (size_t i = 0; i < stet_value_count(rows); i++) {
         stet_value row = stet_value_at(rows, i), name = stet_value_get(row, "piece");
         stet_table_cell(&t, stet_value_as_string(&name, NULL));
         for (size_t k = 0; k < 5; k++)
             stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(row, columns[k])));
+        if (changed)
+            stet_table_cell(&t, stet_value_find(row, "patternChanged", 14, NULL) ? "changed" : "");
     }
     stet_table_print(&t, r, true);
     piece_render_owed(r, stet_value_get(result, "owed"));
     piece_render_absent(r, result);
     for (size_t i = 0; i < stet_value_count(rows); i++) {
         piece_render_changed(r, stet_value_at(rows, i));
+        render_unfinished(r, stet_value_at(rows, i));
         piece_render_leads(r, stet_value_at(rows, i));
     }
     for (size_t i = 0; i < stet_value_count(rows); i++) {
@@ -282,7 +316,10 @@ const stet_op stet_ops_status[] = {
          "unknown or failed. unknown: there is no record of it that can be trusted. failed: its last run failed, and "
          "nothing that it read has changed since. Each action is counted once, so the columns add up to the number of "
          "actions. An action that failed and is outdated since counts as dirty, stale or unknown; its error is still "
-         "listed under `failures`. Only looks: changes not processed yet are listed under `owed`, and left to the next "
+         "listed under `failures`. If the pattern file of a piece has changed since its last run, the column PATTERN "
+         "says so: then its "
+         "result may be outdated though all its actions are up to date. Only looks: changes not processed yet are "
+         "listed under `owed`, and left to the next "
          "run.",
      .params = status_params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"pieces\",\"persist\"],\"properties\":{\"pieces\":{\"type\":"

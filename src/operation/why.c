@@ -85,6 +85,11 @@ static bool find_writer(stet_space *s, int64_t branch, const stet_cause *cause, 
     return found;
 }
 
+static bool is_of_files(const stet_cause *cause) {
+    return strncmp(cause->name.id, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) == 0 ||
+           strncmp(cause->name.id, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0;
+}
+
 /* Says who made the change and when; nothing if its space can't be opened. */
 static void name_writer(piece_call *c, const stet_cause *cause, stet_buf *out) {
     stet_arena arena = STET_ARENA_INIT;
@@ -101,12 +106,10 @@ static void name_writer(piece_call *c, const stet_cause *cause, stet_buf *out) {
     }
     stet_commit_record *commit;
     size_t count = 0;
-    bool file = strncmp(cause->name.id, STET_FILE_PREFIX, strlen(STET_FILE_PREFIX)) == 0 ||
-                strncmp(cause->name.id, STET_GLOB_PREFIX, strlen(STET_GLOB_PREFIX)) == 0;
     if (s)
         stet_buf_char(out, ' ');
     if (s && !find_writer(s, branch, cause, out))
-        stet_buf_str(out, file ? "by a look at the files" : "by no action, from outside");
+        stet_buf_str(out, is_of_files(cause) ? "by a look at the files" : "by no action, from outside");
     if (s && stet_space_commits(s, cause->seq - 1, cause->seq, 1, &arena, &commit, &count, NULL) == STET_OK &&
         count == 1) {
         char text[STET_TIME_TEXT];
@@ -123,6 +126,11 @@ static void explain_mark(piece_call *c, const stet_action_record *r, stet_buf *o
     if (r->cause.name.id) {
         stet_buf_str(out, ": ");
         piece_print_cell(c->space, r->cause.space, &r->cause.name, r->cause.change.path, out);
+        if (piece_is_preview(c, r->cause.space, r->cause.seq)) {
+            stet_buf_str(out,
+                         is_of_files(&r->cause) ? " has changed on disk" : " has another value in the pattern now");
+            return;
+        }
         stet_buf_printf(out, " was written at sequence %lld", (long long)r->cause.seq);
         name_writer(c, &r->cause, out);
     }
@@ -252,7 +260,7 @@ static bool explain_failure_above(const why *w, const char *node, const char *be
 
 /* Explains the marked action, in any piece or space. */
 static void explain_root(const why *w, const stet_stale_root *root, const stet_action_record *r, stet_buf *out) {
-    piece_call there = {.project = w->c->project, .space = root->space, .branch = root->branch};
+    piece_call there = {.project = w->c->project, .stored = w->c->stored, .space = root->space, .branch = root->branch};
     char *piece = root->piece ? stet_piece_of(&(stet_docname){root->piece, root->scope}) : NULL;
     bool far = root->space != w->c->space || root->branch != w->c->branch;
     if (r)

@@ -199,15 +199,20 @@ const char *stet_sched_passed_over(stet_sched *s);
 /* Waits for commits by others, at most timeout_ms; `*news`: there were some. For `--watch`. */
 STET_CHECKED stet_status stet_sched_wait(stet_sched *s, int timeout_ms, bool *news, stet_error *err);
 
-/* Sends an event to the handlers of a stream. They run in one transaction: on what they read, brought up to date first
- * (preflight). The transaction requires the document `piece:NAME:event:ID` to be absent, and creates it. So an event is
- * applied once, however often it is sent and wherever a sender dies. A handler that fails leaves nothing behind: its
- * error is returned. The next run of the piece settles what the event has changed.
+/* Sends an event to the handlers of a stream. Each handler runs in a transaction of its own, on what it reads, brought up
+ * to date first (preflight). The transaction of the first one requires the document `piece:NAME:event:ID` to be absent,
+ * and creates it. So an event is applied once, however often it is sent and wherever a sender dies. A first handler that
+ * fails leaves nothing behind: its error is returned. The next run of the piece settles what the event has changed.
+ *
+ * The other handlers of the stream, and events that handlers send in turn (stet_run_send), wait in the queue of the piece
+ * (sched_queue.c) until what was written before is stored: each of them sees a settled state. They are done before
+ * stet_sched_send returns. If the process dies, they are done before the next event of the piece, or by
+ * stet_sched_finish_events. If one of them fails, STET_FAILED is returned though the event was applied; sending the event
+ * again tries that one again.
  *
  * `stream` is the name of a stream or of one of its handlers, the id of its cell, or a path into the result that leads
  * to it. "rows[7].add" is a stream of a child. Its coordinator decides on the current state whether the child exists
- * (it runs first, if it is outdated); STET_NOT_FOUND otherwise. Handlers may send events in turn (stet_run_send): those
- * are delivered in the same transaction.
+ * (it runs first, if it is outdated); STET_NOT_FOUND otherwise.
  */
 #define STET_EVENT_MAX_ID 200
 #define STET_SENT_STREAM  512 /* bytes of a stream's name that are reported */
@@ -223,6 +228,9 @@ typedef struct stet_sched_sent {
  * event, or others kept changing what the handler reads. STET_FAILED and others: the error of a handler. */
 STET_CHECKED stet_status stet_sched_send(stet_sched *s, const char *piece, const char *stream, stet_value event,
                                          const char *id, stet_sched_sent *out, stet_error *err);
+/* Does what follows from events of a piece and was not done because a process died. `lost`: the first error of a handler;
+ * it is not tried again by this. */
+STET_CHECKED stet_status stet_sched_finish_events(stet_sched *s, const char *piece, stet_error *lost, stet_error *err);
 /* Removes documents of events that were applied before `before_ms`: such an event may be applied again if it is sent
  * again. `*count`: their number. */
 STET_CHECKED stet_status stet_sched_forget_events(stet_space *space, const char *branch, int64_t before_ms,

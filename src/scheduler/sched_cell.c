@@ -152,14 +152,23 @@ stet_status sched_cell_send(action_run *r, stet_pathref path, stet_value value, 
         char *piece = stet_piece_around(&name);
         stet_path_push(&root, "value");
         stet_pathref in = stet_path_ref(&at.path), value_path = stet_path_ref(&root);
-        if (!piece || (at.space && at.space != r->s->space) || !stet_path_is_prefix(value_path, in) ||
-            !stet_stream_name(piece, &name, (stet_pathref){in.bytes + value_path.len, in.len - value_path.len},
-                              &stream)) {
+        bool below = stet_path_is_prefix(value_path, in);
+        stet_pathref rest = below ? (stet_pathref){in.bytes + value_path.len, in.len - value_path.len} : STET_PATH_ROOT;
+        if (!piece || (at.space && at.space != r->s->space) || !below ||
+            !stet_stream_name(piece, &name, rest, &stream)) {
             status = stet_fail(err, STET_INVALID, "that cell is no stream: events are sent to streams of pieces");
             stet_value_release(value);
             stet_free(piece);
         } else {
-            *stet_vec_add(&r->sent) = (sched_sent){piece, stet_strdup(stet_buf_cstr(&stream)), value};
+            stet_buf pointer = STET_BUF(0);
+            stet_path_print(rest, &pointer);
+            *stet_vec_add(&r->sent) = (sched_sent){piece,
+                                                   stet_strdup(stet_buf_cstr(&stream)),
+                                                   stet_strdup(at.id),
+                                                   stet_strdup(at.scope),
+                                                   stet_strdup(stet_buf_cstr(&pointer)),
+                                                   value};
+            stet_buf_release(&pointer);
         }
         stet_buf_release(&stream);
         stet_path_release(&root);
@@ -174,6 +183,9 @@ void sched_sent_release(action_run *r) {
     for (size_t i = 0; i < r->sent.len; i++) {
         stet_free(r->sent.at[i].piece);
         stet_free(r->sent.at[i].stream);
+        stet_free(r->sent.at[i].id);
+        stet_free(r->sent.at[i].scope);
+        stet_free(r->sent.at[i].path);
         stet_value_release(r->sent.at[i].event);
     }
     stet_vec_release(&r->sent);

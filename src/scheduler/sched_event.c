@@ -1,4 +1,4 @@
-/* sched_event.c - events: the handlers of a stream run once for each, on fresh inputs, in one transaction.
+/* sched_event.c - events: each handler of a stream runs once for each, on a settled state, in a transaction of its own.
  *
  * Preflight. What a handler reads is known only when it runs. So it runs on what is there; then everything it read is
  * demanded. If bringing that up to date ran anything at all, the transaction is given up and the handler runs again.
@@ -13,81 +13,54 @@
  * that has just been added finds it, and one for a removed element is refused. What the coordinators read is read by
  * the transaction, so that it is not stored if the list changes meanwhile.
  *
- * At most once. The document of the event is created in the same commit and required to be absent: of two commits with
- * the same event one is refused, whoever makes them. Events that handlers send in turn are delivered in the same
- * transaction, after all handlers of the event before.
+ * At most once. The document of the event is created in the commit of the first handler and required to be absent: of
+ * two commits with the same event one is refused, whoever makes them.
+ *
+ * The other handlers of the stream, and events that handlers send on, wait in the queue of the piece (sched_queue.c).
+ * The commit of a handler takes its turn from the queue, and adds to it what the handler has sent.
  */
 
+#include "scheduler/sched_event.h"
+#include "base/text.h"
 #include "graph/stream.h"
-#include "scheduler/sched_internal.h"
 
-#define MAX_PREFLIGHTS 100  /* rounds until what a handler reads is fresh */
-#define MAX_DELIVERIES 1000 /* of one event: itself, and what handlers send */
-#define MAX_LOG        (1u << 20)
+#define MAX_PREFLIGHTS 100 /* rounds until what a handler reads is fresh */
 
-/* One event on its way. */
-typedef struct delivery {
-    char *piece;  /* its name */
-    char *stream; /* as it was given */
-    stet_value event;
-} delivery;
-
-typedef struct sending {
-    stet_sched *s;
-    sched_piece *piece;
-    const char *asked; /* the stream as it was given */
-    stet_value event;
-    char *doc; /* of the event */
-    stet_sched_sent *out;
-    /* Of one round */
-    STET_VEC(delivery) queue;
-    STET_VEC(char *) coordinators; /* "PIECE_KEY NODE": on whose word a child is there */
-    char hash[STET_HASH_HEX];
-    bool known;     /* it was applied before */
-    bool moved;     /* others changed what was read: it is worth another try */
-    char *log_node; /* who printed first */
-} sending;
-
-static void end_round(sending *e) {
-    for (size_t i = 0; i < e->queue.len; i++) {
-        stet_free(e->queue.at[i].piece);
-        stet_free(e->queue.at[i].stream);
-        stet_value_release(e->queue.at[i].event);
-    }
+static void end_round(sched_sending *e) {
     for (size_t i = 0; i < e->coordinators.len; i++)
         stet_free(e->coordinators.at[i]);
-    stet_vec_clear(&e->queue);
     stet_vec_clear(&e->coordinators);
+    stet_free(e->turn.stream);
+    stet_free(e->turn.handler);
+    e->turn.stream = e->turn.handler = NULL;
+    e->turn.more = false;
+    stet_value_release(e->turn.sent);
+    e->turn.sent = stet_value_array();
 }
 
-static void end_sending(sending *e) {
+void sched_sending_release(sched_sending *e) {
     end_round(e);
-    stet_vec_release(&e->queue);
     stet_vec_release(&e->coordinators);
+    stet_value_release(e->turn.sent);
+    stet_value_release(e->queue);
     stet_free(e->doc);
+    stet_free(e->queue_doc);
+    stet_free(e->lost_doc);
     stet_free(e->log_node);
 }
 
-static stet_status enqueue(sending *e, const char *piece, const char *stream, stet_value event, stet_error *err) {
-    if (e->queue.len >= MAX_DELIVERIES) {
-        stet_fail(err, STET_LIMIT, "handlers sent more than %d events because of one", MAX_DELIVERIES - 1);
-        stet_hint(err, "do they send to each other in a circle?");
-        return STET_LIMIT;
-    }
-    *stet_vec_add(&e->queue) = (delivery){stet_strdup(piece), stet_strdup(stream), stet_value_retain(event)};
-    return STET_OK;
-}
-
-/* As a path into the result: where that leads, through links, is the cell of a stream. Each of them is a read. */
-static stet_status by_result(sending *e, stet_tx *tx, const sched_piece *p, const char *text, stet_buf *name,
-                             stet_error *err) {
+/* Where a path below a document leads, through links: the piece and the name of the stream whose cell is there. Each
+ * link on the way is read. STET_NOT_FOUND: no cell of a stream. The caller frees `*piece`. */
+static stet_status leads_to(sched_sending *e, stet_tx *tx, const stet_docname *doc, const char *text, char **piece,
+                            stet_buf *name, stet_error *err) {
     stet_reader r = {.tx = tx, .record = true, .space = sched_space, .ctx = e->s};
     stet_reader_place at = {.path = STET_PATH_INIT};
     stet_path path = STET_PATH_INIT;
     stet_value link = stet_value_object();
     char *pointer = stet_asprintf("%s%s", text[0] == '/' ? "" : "/", text);
-    stet_value_put(&link, "id", stet_value_string(p->piece->doc));
-    stet_value_put(&link, "scope", stet_value_string(p->piece->scope));
+    *piece = NULL;
+    stet_value_put(&link, "id", stet_value_string(doc->id));
+    stet_value_put(&link, "scope", stet_value_string(doc->scope ? doc->scope : ""));
     stet_value_put(&link, "asCell", stet_value_bool(true));
     stet_value binding = stet_link_wrap(link);
     stet_status status = stet_path_of_pointer(&path, pointer, strlen(pointer), err);
@@ -96,13 +69,14 @@ static stet_status by_result(sending *e, stet_tx *tx, const sched_piece *p, cons
     if (status == STET_OK)
         status = stet_reader_place_read(&r, &at, err);
     if (status == STET_OK) {
+        stet_docname found = {at.id, at.scope};
         stet_path_set(&path, STET_PATH_ROOT);
         stet_path_push(&path, "value");
         stet_pathref in = stet_path_ref(&at.path), value = stet_path_ref(&path);
         bool below = stet_path_is_prefix(value, in);
         stet_pathref rest = below ? (stet_pathref){in.bytes + value.len, in.len - value.len} : STET_PATH_ROOT;
-        if (!below || (at.space && at.space != e->s->space) ||
-            !stet_stream_name(p->piece->name, &(stet_docname){at.id, at.scope}, rest, name))
+        *piece = stet_piece_around(&found);
+        if (!*piece || !below || (at.space && at.space != e->s->space) || !stet_stream_name(*piece, &found, rest, name))
             status = STET_NOT_FOUND;
     }
     stet_reader_place_release(&at);
@@ -131,7 +105,7 @@ static stet_status load_value(void *ctx, const char *id, stet_value *value, stet
 }
 
 /* The coordinators on whose word a child is there, from the outermost inwards. */
-static void note_coordinators(sending *e, const sched_piece *p, const char *child) {
+static void note_coordinators(sched_sending *e, const sched_piece *p, const char *child) {
     stet_child_docs docs = {&(row_source){e->s, p->piece}, load_value};
     stet_process_modules modules = sched_modules(e->s);
     for (const char *end = strchr(child, ']'); end; end = strchr(end + 1, ']')) {
@@ -153,39 +127,80 @@ static char *child_in(const char *name) {
     return len > 0 && len < id ? stet_strndup(name, len) : NULL;
 }
 
-/* By its name, or else by what the result shows there. */
-static stet_status find_stream(sending *e, stet_tx *tx, const sched_piece *p, const char *name, stet_stream *out,
-                               stet_error *err) {
+static stet_status find_named(sched_sending *e, const sched_piece *p, const char *name, stet_stream *out,
+                              stet_error *err) {
     stet_child_docs docs = {&(row_source){e->s, p->piece}, load_value};
     stet_process_modules modules = sched_modules(e->s);
     char *child = child_in(name);
     if (child)
         note_coordinators(e, p, child); /* one that returned no pattern yet has to run first */
-    stet_status status = stet_stream_find(&docs, p->piece, name, &modules, &e->s->templates, out, err);
+    stet_free(child);
+    return stet_stream_find(&docs, p->piece, name, &modules, &e->s->templates, out, err);
+}
+
+/* By its name, or else by what the result shows there. */
+static stet_status find_stream(sched_sending *e, stet_tx *tx, const sched_piece *p, const char *name, stet_stream *out,
+                               stet_error *err) {
+    stet_status status = find_named(e, p, name, out, err);
+    char *child = child_in(name);
     if (status == STET_NOT_FOUND && !child) {
         stet_buf shown = STET_BUF(4096);
         stet_error ignored = STET_ERROR_INIT;
-        if (by_result(e, tx, p, name, &shown, &ignored) == STET_OK) {
-            child = child_in(stet_buf_cstr(&shown));
-            if (child)
-                note_coordinators(e, p, child);
+        stet_docname result = stet_piece_name(p->piece, NULL);
+        char *piece;
+        if (leads_to(e, tx, &result, name, &piece, &shown, &ignored) == STET_OK && strcmp(piece, p->piece->name) == 0) {
             if (err)
                 stet_error_clear(err);
-            status = stet_stream_find(&docs, p->piece, stet_buf_cstr(&shown), &modules, &e->s->templates, out, err);
+            status = find_named(e, p, stet_buf_cstr(&shown), out, err);
         }
         stet_error_clear(&ignored);
         stet_buf_release(&shown);
+        stet_free(piece);
     }
     stet_free(child);
     return status;
 }
 
+/* The stream of a turn that waited in the queue, and its piece. */
+static stet_status find_queued(sched_sending *e, stet_tx *tx, sched_piece **p, stet_stream *out, stet_error *err) {
+    stet_value entry = e->turn.entry, hold[3];
+    const char *id = stet_value_text_at(stet_value_get(entry, "to"), "id", &hold[0]);
+    char *piece = stet_value_text_copy(entry, "piece");
+    stet_buf name = STET_BUF(0);
+    stet_status status = STET_OK;
+    if (id) { /* what the sender could not see yet */
+        stet_value to = stet_value_get(entry, "to");
+        stet_docname doc = {id, stet_value_text_at_or(to, "scope", "", &hold[1])};
+        const char *path = stet_value_text_at_or(to, "path", "", &hold[2]);
+        stet_free(piece);
+        status = leads_to(e, tx, &doc, path, &piece, &name, err);
+        if (status == STET_NOT_FOUND)
+            status = stet_fail(err, STET_NOT_FOUND, "there is no stream at %s%s: no such element was added", id, path);
+    } else {
+        stet_buf_str(&name, stet_value_text_at_or(entry, "stream", "", &hold[0]));
+    }
+    if (status == STET_OK && !piece)
+        status = stet_fail(err, STET_CORRUPT, "the queue of piece \"%s\" has an entry without a piece",
+                           e->piece->piece->name);
+    if (status == STET_OK)
+        status = stet_sched_touch_piece(e->s, piece, err);
+    if (status == STET_OK) {
+        char *key = stet_piece_key(piece);
+        status = sched_piece_of(e->s, key, p, err);
+        stet_free(key);
+    }
+    if (status == STET_OK)
+        status = find_named(e, *p, stet_buf_cstr(&name), out, err);
+    stet_buf_release(&name);
+    stet_free(piece);
+    return status;
+}
+
 /* Is the child there whose stream it is? That is a read. */
-static stet_status child_there(sending *e, stet_tx *tx, const sched_piece *p, const stet_stream *to, stet_error *err) {
+static stet_status child_there(stet_tx *tx, const sched_piece *p, const stet_stream *to, stet_error *err) {
     stet_path path = STET_PATH_INIT;
     stet_value v;
     stet_error mine = STET_ERROR_INIT;
-    (void)e;
     if (!to->child)
         return STET_OK;
     char *id = stet_piece_part(p->piece->name, "child", to->child);
@@ -205,15 +220,61 @@ static stet_status child_there(sending *e, stet_tx *tx, const sched_piece *p, co
     return status;
 }
 
-/* Events that it sent; the first of them that can't be delivered is its failure. */
-static stet_status take_sent(sending *e, action_run *r, stet_error *err) {
-    stet_status status = STET_OK;
-    for (size_t i = 0; i < r->sent.len && status == STET_OK; i++)
-        status = enqueue(e, r->sent.at[i].piece, r->sent.at[i].stream, r->sent.at[i].event, err);
+/* May a stream appear there once everything is up to date? Below the output of a node: an element that was added. */
+static bool may_come(const sched_sent *x) {
+    return x->path[0] && strstr(x->id, ":node:");
+}
+
+/* An entry of the queue: "piece" and "stream", or "to" if the stream is not there yet. */
+static stet_status queue_entry(sched_sending *e, const sched_sent *x, stet_value *out, stet_error *err) {
+    stet_error mine = STET_ERROR_INIT;
+    stet_stream to = {.handlers = stet_value_null()};
+    char *key = stet_piece_key(x->piece);
+    sched_piece *p;
+    *out = stet_value_object();
+    stet_status status = sched_piece_of(e->s, key, &p, &mine);
+    if (status == STET_OK) {
+        stet_child_docs docs = {&(row_source){e->s, p->piece}, load_value};
+        stet_process_modules modules = sched_modules(e->s);
+        status = stet_stream_find(&docs, p->piece, x->stream, &modules, &e->s->templates, &to, &mine);
+    }
+    if (status == STET_OK) {
+        stet_value_put(out, "piece", stet_value_string(x->piece));
+        stet_value_put(out, "stream", stet_value_string(to.name));
+    } else if (status == STET_NOT_FOUND && may_come(x)) {
+        stet_value at = stet_value_object();
+        stet_value_put(&at, "id", stet_value_string(x->id));
+        stet_value_put(&at, "scope", stet_value_string(x->scope));
+        stet_value_put(&at, "path", stet_value_string(x->path));
+        stet_value_put(out, "to", at);
+        status = STET_OK;
+    }
+    stet_value_put(out, "event", stet_value_retain(x->event));
+    if (status != STET_OK && err)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    stet_stream_release(&to);
+    stet_free(key);
     return status;
 }
 
-static stet_status run_handler(sending *e, stet_tx *tx, sched_piece *p, const char *node, stet_value row,
+/* Events that it sent; the first of them that can't be delivered is its failure. */
+static stet_status take_sent(sched_sending *e, action_run *r, stet_error *err) {
+    stet_status status = STET_OK;
+    if (stet_value_int_at(e->queue, "sent", 0) + (int64_t)r->sent.len >= SCHED_MAX_DELIVERIES) {
+        status =
+            stet_fail(err, STET_LIMIT, "handlers sent more than %d events because of one", SCHED_MAX_DELIVERIES - 1);
+        stet_hint(err, "do they send to each other in a circle?");
+    }
+    for (size_t i = 0; i < r->sent.len && status == STET_OK; i++) {
+        stet_value entry;
+        status = queue_entry(e, &r->sent.at[i], &entry, err);
+        stet_value_push(&e->turn.sent, entry);
+    }
+    return status;
+}
+
+static stet_status run_handler(sched_sending *e, stet_tx *tx, sched_piece *p, const char *node, stet_value row,
                                stet_value event, stet_buf *log, stet_error *err) {
     stet_sched *s = e->s;
     char *name = stet_asprintf("%s/%s", p->piece->name, node);
@@ -259,7 +320,7 @@ static stet_status run_handler(sending *e, stet_tx *tx, sched_piece *p, const ch
 }
 
 /* Was it applied before? e->known. Another event under the same id is a conflict. */
-static stet_status look_before(sending *e, stet_error *err) {
+static stet_status look_before(sched_sending *e, stet_error *err) {
     stet_doc_state d;
     stet_docname name = stet_piece_name(e->piece->piece, e->doc);
     stet_status status = stet_space_load(e->s->space, e->s->branch, &name, -1, &d, err);
@@ -281,7 +342,7 @@ static stet_status look_before(sending *e, stet_error *err) {
     return status;
 }
 
-static void set_hash(sending *e) {
+static void set_hash(sched_sending *e) {
     stet_value whole = stet_value_array();
     stet_value_push(&whole, stet_value_string(e->out->stream));
     stet_value_push(&whole, stet_value_retain(e->event));
@@ -289,7 +350,7 @@ static void set_hash(sending *e) {
     stet_value_release(whole);
 }
 
-static stet_status write_event(sending *e, stet_tx *tx, stet_error *err) {
+static stet_status write_event(sched_sending *e, stet_tx *tx, stet_error *err) {
     stet_docname name = stet_piece_name(e->piece->piece, e->doc);
     stet_value value = stet_value_object(), envelope = stet_value_object();
     stet_value_put(&value, "stream", stet_value_string(e->out->stream));
@@ -304,41 +365,48 @@ static stet_status write_event(sending *e, stet_tx *tx, stet_error *err) {
     return stet_tx_put(tx, &name, envelope, err);
 }
 
-/* One delivery: all handlers of its stream, in the order of their names. */
-static stet_status deliver(sending *e, stet_tx *tx, size_t i, stet_buf *log, stet_error *err) {
-    stet_value event = stet_value_retain(e->queue.at[i].event);
-    char *key = stet_piece_key(e->queue.at[i].piece);
-    sched_piece *p;
+/* The handler whose turn it is: the first, the one after the last that had the event, or a certain one. Its place in
+ * the list; STREAM_DONE: none. They run in the order of their ids. */
+#define STREAM_DONE SIZE_MAX
+static size_t next_handler(stet_value entry, stet_value handlers, bool *more) {
+    stet_value hold[2];
+    const char *after = stet_value_text_at(entry, "after", &hold[0]),
+               *only = stet_value_text_at(entry, "only", &hold[1]);
+    size_t count = stet_value_count(handlers), i = 0;
+    while (i < count && ((after && strcmp(stet_value_key_at(handlers, i, NULL), after) <= 0) ||
+                         (only && strcmp(stet_value_key_at(handlers, i, NULL), only) != 0)))
+        i++;
+    *more = !only && i + 1 < count;
+    return i < count ? i : STREAM_DONE; /* a new program may have fewer */
+}
+
+/* The event's next handler. */
+static stet_status deliver(sched_sending *e, stet_tx *tx, stet_buf *log, stet_error *err) {
+    sched_piece *p = e->piece;
     stet_stream to = {.handlers = stet_value_null()};
-    stet_status status = sched_piece_of(e->s, key, &p, err);
+    stet_value entry = e->turn.entry, event = e->turn.key ? stet_value_get(entry, "event") : e->event;
+    stet_status status = e->turn.key ? find_queued(e, tx, &p, &to, err) : find_stream(e, tx, p, e->asked, &to, err);
     if (status == STET_OK)
-        status = find_stream(e, tx, p, e->queue.at[i].stream, &to, err);
-    if (status == STET_OK && i == 0) {
+        e->turn.stream = stet_strdup(to.name);
+    if (status == STET_OK && !e->turn.key) {
         snprintf(e->out->stream, sizeof e->out->stream, "%s", to.name);
         set_hash(e);
         status = look_before(e, err);
     }
     if (status == STET_OK && !e->known)
-        status = child_there(e, tx, p, &to, err);
-    for (size_t k = 0; status == STET_OK && !e->known && k < stet_value_count(to.handlers); k++)
-        status = run_handler(e, tx, p, stet_value_key_at(to.handlers, k, NULL), stet_value_at(to.handlers, k), event,
-                             log, err);
+        status = child_there(tx, p, &to, err);
+    size_t at = status == STET_OK && !e->known ? next_handler(entry, to.handlers, &e->turn.more) : STREAM_DONE;
+    if (at != STREAM_DONE) {
+        e->turn.handler = stet_strdup(stet_value_key_at(to.handlers, at, NULL));
+        status = run_handler(e, tx, p, e->turn.handler, stet_value_at(to.handlers, at), event, log, err);
+    }
     stet_stream_release(&to);
-    stet_value_release(event);
-    stet_free(key);
-    return status;
-}
-
-static stet_status deliver_all(sending *e, stet_tx *tx, stet_buf *log, stet_error *err) {
-    stet_status status = enqueue(e, e->piece->piece->name, e->asked, e->event, err);
-    for (size_t i = 0; i < e->queue.len && status == STET_OK && !e->known; i++)
-        status = deliver(e, tx, i, log, err);
     return status;
 }
 
 /* What the coordinators of children have read is read here, too: whoever changes the list before this is stored makes
  * it void. Their reads in other spaces are left out. */
-static stet_status guard(sending *e, stet_tx *tx, stet_error *err) {
+static stet_status guard(sched_sending *e, stet_tx *tx, stet_error *err) {
     stet_status status = STET_OK;
     for (size_t i = 0; i < e->coordinators.len && status == STET_OK; i++) {
         stet_arena arena = STET_ARENA_INIT;
@@ -366,7 +434,7 @@ static stet_status guard(sending *e, stet_tx *tx, stet_error *err) {
 }
 
 /* Nothing is applied on what an action made before it failed. */
-static stet_status refuse_old_values(sending *e, const stet_tx_read_record *at, size_t count, stet_error *err) {
+static stet_status refuse_old_values(sched_sending *e, const stet_tx_read_record *at, size_t count, stet_error *err) {
     stet_value list;
     stet_status status = sched_failed_makers(e->s, at, count, &list, err);
     if (status == STET_OK && stet_value_count(list) > 0) {
@@ -374,7 +442,7 @@ static stet_status refuse_old_values(sending *e, const stet_tx_read_record *at, 
                    node = stet_value_get(first, "node"), state = stet_value_get(first, "state");
         bool failed = strcmp(stet_value_as_string(&state, NULL), "failed") == 0;
         status = stet_fail(err, STET_FAILED, "event \"%s\" was not applied: its handler reads %s/%s, which %s",
-                           e->out->id, stet_value_as_string(&piece, NULL), stet_value_as_string(&node, NULL),
+                           e->about, stet_value_as_string(&piece, NULL), stet_value_as_string(&node, NULL),
                            failed ? "failed" : "waits for an action that failed");
         stet_hint(err, "mend that and send the event again; stet why %s tells the failure",
                   stet_value_as_string(&piece, NULL));
@@ -384,7 +452,7 @@ static stet_status refuse_old_values(sending *e, const stet_tx_read_record *at, 
 }
 
 /* What is going to be told rests on what was read, and that was found to be fresh: is it so still? */
-static stet_status prove(sending *e, stet_tx *tx, stet_status told, stet_error *err) {
+static stet_status prove(sched_sending *e, stet_tx *tx, stet_status told, stet_error *err) {
     stet_error mine = STET_ERROR_INIT;
     stet_status status = stet_tx_holds(tx, &mine);
     e->moved = status == STET_CONFLICT;
@@ -396,9 +464,9 @@ static stet_status prove(sending *e, stet_tx *tx, stet_status told, stet_error *
     return status;
 }
 
-/* Delivers until everything that was read is fresh. `*out` is the caller's to commit; NULL: it was applied before. What
- * handlers said, on fresh inputs, is returned. */
-static stet_status preflight(sending *e, stet_tx **out, stet_buf *log, stet_error *err) {
+/* Delivers until everything that was read is fresh. `*out` is the caller's to commit; NULL: the event was applied
+ * before, or nothing is left to do. What handlers said, on fresh inputs, is returned. */
+static stet_status preflight(sched_sending *e, stet_tx **out, stet_buf *log, stet_error *err) {
     stet_sched *s = e->s;
     for (int round = 0; round < MAX_PREFLIGHTS; round++) {
         stet_tx *tx;
@@ -408,7 +476,12 @@ static stet_status preflight(sending *e, stet_tx **out, stet_buf *log, stet_erro
         stet_status status = stet_tx_begin(s->space, s->branch_name, &tx, err);
         if (status != STET_OK)
             return status;
-        stet_status said = deliver_all(e, tx, log, &mine);
+        status = sched_queue_look(e, tx, err);
+        if (status != STET_OK || e->idle) {
+            stet_tx_abort(tx);
+            return status;
+        }
+        stet_status said = deliver(e, tx, log, &mine);
         const stet_tx_read_record *at;
         size_t count, runs = 0;
         stet_arena arena = STET_ARENA_INIT;
@@ -443,168 +516,34 @@ static stet_status preflight(sending *e, stet_tx **out, stet_buf *log, stet_erro
             return status;
     }
     return stet_fail(err, STET_LIMIT, "event \"%s\": what its handler reads was made fresh %d times, and is not",
-                     e->out->id, MAX_PREFLIGHTS);
+                     e->about, MAX_PREFLIGHTS);
 }
 
-static stet_status attempt(sending *e, bool *done, stet_error *err) {
+stet_status sched_event_attempt(sched_sending *e, stet_error *err) {
     stet_tx *tx = NULL;
-    stet_buf log = STET_BUF(MAX_LOG);
-    e->moved = false;
+    stet_buf log = STET_BUF(SCHED_EVENT_MAX_LOG);
+    e->moved = e->idle = e->known = false;
+    stet_free(e->log_node);
+    e->log_node = NULL;
     stet_status status = preflight(e, &tx, &log, err);
     if (status == STET_OK && tx) {
         stet_commit_result result;
-        status = write_event(e, tx, err);
+        if (!e->turn.key)
+            status = write_event(e, tx, err);
+        if (status == STET_OK)
+            status = sched_queue_write(e, tx, err);
         if (status == STET_OK)
             status = stet_tx_commit(tx, &result, err);
         else
             stet_tx_abort(tx);
         e->moved = status == STET_CONFLICT;
-        if (status == STET_OK) {
-            e->out->applied = true;
+        if (status == STET_OK && !e->turn.key) {
+            e->out->applied = e->done = true;
             e->out->seq = result.seq;
-            if (e->s->opts.log && log.len > 0)
-                e->s->opts.log(e->s->opts.ctx, e->log_node, "console", log.data, log.len);
         }
+        if (status == STET_OK && e->s->opts.log && log.len > 0)
+            e->s->opts.log(e->s->opts.ctx, e->log_node, "console", log.data, log.len);
     }
-    *done = !e->moved;
     stet_buf_release(&log);
-    return status;
-}
-
-static stet_status check_id(const char *id, stet_error *err) {
-    size_t len = strlen(id);
-    bool fine = len > 0 && len <= STET_EVENT_MAX_ID;
-    for (size_t i = 0; i < len && fine; i++)
-        fine = (unsigned char)id[i] > ' ' && id[i] != 127;
-    if (fine)
-        return STET_OK;
-    stet_fail(err, STET_INVALID, "that is no id for an event");
-    stet_hint(err, "use 1 to %d bytes without spaces", STET_EVENT_MAX_ID);
-    return STET_INVALID;
-}
-
-static stet_status prepare(sending *e, const char *piece, const char *id, stet_error *err) {
-    stet_sched *s = e->s;
-    stet_status status = stet_sched_touch_piece(s, piece, err);
-    char *key = stet_piece_key(piece);
-    if (status == STET_OK)
-        status = sched_piece_of(s, key, &e->piece, err);
-    stet_free(key);
-    if (status == STET_OK && id)
-        status = check_id(id, err);
-    if (status != STET_OK)
-        return status;
-    if (id) {
-        snprintf(e->out->id, sizeof e->out->id, "%s", id);
-    } else {
-        char uuid[37];
-        stet_uuid(uuid);
-        snprintf(e->out->id, sizeof e->out->id, "%s", uuid);
-    }
-    e->doc = stet_piece_part(piece, "event", e->out->id);
-    return STET_OK;
-}
-
-stet_status stet_sched_send(stet_sched *s, const char *piece, const char *stream, stet_value event, const char *id,
-                            stet_sched_sent *out, stet_error *err) {
-    sending e = {.s = s, .asked = stream, .event = event, .out = out};
-    *out = (stet_sched_sent){0};
-    stet_status status = prepare(&e, piece, id, err);
-    bool done = status != STET_OK;
-    for (int tries = 0; !done; tries++) {
-        stet_error mine = STET_ERROR_INIT;
-        if (s->opts.cancelled && s->opts.cancelled(s->opts.ctx))
-            status = stet_fail(&mine, STET_CANCELLED, "stopped");
-        else
-            status = attempt(&e, &done, &mine);
-        if (status != STET_CONFLICT || done || tries >= STET_SCHED_MAX_CONFLICTS) {
-            if (!done)
-                stet_fail_in(&mine, "event \"%s\" was not applied: others keep changing what its handler reads",
-                             out->id);
-            done = true;
-            if (err)
-                stet_error_move(err, &mine);
-        } else {
-            stet_clock_sleep_ms(tries < 2 ? 1 : 5 << (tries < 6 ? tries : 6));
-        }
-        stet_error_clear(&mine);
-    }
-    end_sending(&e);
-    return status;
-}
-
-typedef struct forgetting {
-    const stet_doc_info *at;
-    size_t count;
-} forgetting;
-
-static stet_status drop_documents(stet_tx *tx, void *ctx, stet_error *err) {
-    forgetting *f = ctx;
-    stet_status status = STET_OK;
-    for (size_t i = 0; i < f->count && status == STET_OK; i++)
-        status = stet_tx_drop(tx, &f->at[i].name, err);
-    return status;
-}
-
-static stet_status forget_of(stet_space *s, const char *branch_name, int64_t branch, const char *piece,
-                             int64_t before_ms, bool dry_run, size_t *count, stet_error *err) {
-    char *prefix = stet_piece_part(piece, "event", ""), *cursor = NULL;
-    const char *scope = stet_piece_scope(piece);
-    bool more = true;
-    stet_status status = STET_OK;
-    while (more && status == STET_OK) {
-        stet_arena arena = STET_ARENA_INIT;
-        stet_docname last = {cursor, scope};
-        stet_doc_filter filter = {.prefix = prefix, .scope = scope, .after = cursor ? &last : NULL, .limit = 1000};
-        stet_doc_info *at;
-        size_t n = 0, old = 0;
-        status = stet_space_list(s, branch, &filter, &arena, &at, &n, &more, err);
-        if (status == STET_OK && n > 0) {
-            stet_free(cursor);
-            cursor = stet_strdup(at[n - 1].name.id);
-        }
-        for (size_t i = 0; i < n && status == STET_OK; i++) {
-            stet_doc_state d;
-            status = stet_space_load(s, branch, &at[i].name, -1, &d, err);
-            if (status == STET_OK && d.exists &&
-                stet_value_as_int(stet_value_get(stet_value_get(d.value, "value"), "at")) < before_ms)
-                at[old++] = at[i];
-            if (status == STET_OK)
-                stet_value_release(d.value);
-        }
-        *count += old;
-        if (status == STET_OK && old > 0 && !dry_run)
-            status = stet_space_transact(s, branch_name, drop_documents, &(forgetting){at, old}, NULL, err);
-        more = more && n > 0;
-        stet_arena_release(&arena);
-    }
-    stet_free(cursor);
-    stet_free(prefix);
-    return status;
-}
-
-stet_status stet_sched_forget_events(stet_space *space, const char *branch, int64_t before_ms, bool dry_run,
-                                     size_t *count, stet_error *err) {
-    int64_t number;
-    stet_status status = stet_space_branch(space, branch, &number, err);
-    bool more = true;
-    char *after = NULL;
-    *count = 0;
-    while (status == STET_OK && more) {
-        stet_value names;
-        status = stet_piece_names(space, number, after, 1000, &names, &more, err);
-        if (status != STET_OK)
-            break;
-        for (size_t i = 0; i < stet_value_count(names) && status == STET_OK; i++) {
-            stet_value name = stet_value_at(names, i);
-            const char *piece = stet_value_as_string(&name, NULL);
-            status = forget_of(space, branch, number, piece, before_ms, dry_run, count, err);
-            stet_free(after);
-            after = stet_strdup(piece);
-        }
-        more = more && stet_value_count(names) > 0;
-        stet_value_release(names);
-    }
-    stet_free(after);
     return status;
 }

@@ -287,9 +287,10 @@ STET_CHECKED stet_status sched_survey(stet_sched *s, stet_survey *out, stet_erro
 void sched_unload(stet_sched *s);
 void sched_action_free(sched_action *a);
 
-/* An event that a handler sends: to a stream of this piece. */
+/* An event that a handler sends: to the stream of a piece, or to a cell where there may be one later. */
 typedef struct sched_sent {
     char *piece, *stream;
+    char *id, *scope, *path; /* the cell; `path` is a JSON pointer into the value of its document */
     stet_value event;
 } sched_sent;
 

@@ -46,9 +46,9 @@ static void add(leads *l, bool far, const stet_action_key *who, const char *stat
 
 static void add_outdated(leads *l, bool far, int64_t number) {
     stet_action_record r;
-    stet_action_state state = stet_standing_of(l->standing, number);
     if (stet_observe_brief(l->space, number, &l->arena, &r, NULL) != STET_OK)
         return;
+    stet_action_state state = stet_standing_state(l->standing, &r);
     const stet_stale_root *root = state == STET_STATE_STALE ? stet_standing_root(l->standing, number) : NULL;
     if (l->failures ? r.failed || (root && root->failed) : state != STET_STATE_STANDS || r.failed)
         add(l, far, &r.key, state == STET_STATE_STANDS ? "failed" : stet_action_state_name(state));

@@ -413,9 +413,9 @@ static char *saw(test *t, const stet_memo_cell *r, int64_t at) {
     return text;
 }
 
-/* An action that ran since `base`, when all had settled, and before `until` (-1: now): it must have read something that
- * was otherwise then. */
-static void justified(test *t, const char *node, int64_t until) {
+/* An action that ran since `base`, when all had settled, and before `until` (-1: now), or after that, too: it must have
+ * read something that was otherwise at `base`. */
+static void justified(test *t, const char *node, int64_t until, bool after) {
     stet_memo *memo = stet_sched_memo(t->w->sched);
     stet_arena arena = STET_ARENA_INIT;
     stet_memo_action x;
@@ -438,17 +438,18 @@ static void justified(test *t, const char *node, int64_t until) {
         stet_free(id);
     }
     for (size_t i = 0; i < x.read_count && !changed; i++) {
-        char *then = saw(t, &x.reads[i], t->base), *now = saw(t, &x.reads[i], until);
-        changed = strcmp(then, now) != 0;
+        char *then = saw(t, &x.reads[i], t->base), *now = saw(t, &x.reads[i], until), *last = saw(t, &x.reads[i], -1);
+        changed = strcmp(then, now) != 0 || (after && strcmp(then, last) != 0);
         stet_free(then);
         stet_free(now);
+        stet_free(last);
     }
     if (!changed)
         wrong("%s ran, and what it read is what it was", node);
     stet_arena_release(&arena);
 }
 
-static void look_at_runs(test *t, int64_t until) {
+static void look_at_runs(test *t, int64_t until, bool after) {
     char *names = stet_strdup(stet_buf_cstr(&t->w->ran)), *save = NULL;
     size_t len = strlen(names);
     for (char *at = strtok_r(names, " ", &save); at; at = strtok_r(NULL, " ", &save)) {
@@ -462,7 +463,7 @@ static void look_at_runs(test *t, int64_t until) {
             }
         }
         if (t->base >= 0 && t->changes <= 1 && !t->others)
-            justified(t, at, until);
+            justified(t, at, until, after);
     }
     stet_free(names);
 }
@@ -484,7 +485,7 @@ static void settle_whole(test *t) {
     t->whole = true;
     if (t->w->report.aside)
         wrong("%zu put aside", t->w->report.aside);
-    look_at_runs(t, -1);
+    look_at_runs(t, -1, false);
     for (int i = 0; i < PARTS; i++)
         compare_part(t, i);
     stet_buf want = STET_BUF(0);
@@ -515,7 +516,7 @@ static void settle_part(test *t) {
     ok(stet_sched_demand_cell(t->w->sched, "piece:p", NULL, stet_path_ref(&path), &err));
     stet_path_release(&path);
     kit_settle(t->w);
-    look_at_runs(t, -1);
+    look_at_runs(t, -1, false);
     compare_part(t, part);
     compare_state(t);
     t->parts++;
@@ -612,7 +613,8 @@ static void send(test *t, size_t n) {
     if (want != got)
         wrong("event %zu (%s %ld): %s: %s", n, x->stream, x->value, stet_status_name(got), e.message);
     stet_error_clear(&e);
-    look_at_runs(t, got == STET_OK && t->w->sent.applied ? t->w->sent.seq - 1 : -1); /* of the preflight */
+    /* What ran was for the preflight; of events that send on, also for what follows from the first handler. */
+    look_at_runs(t, got == STET_OK && t->w->sent.applied ? t->w->sent.seq - 1 : -1, x->kind == ALL || x->kind == DROP);
     t->absent += want == STET_NOT_FOUND;
     t->refused += want == STET_FAILED;
     if (want != STET_OK)
@@ -653,6 +655,7 @@ static void killed_sender(test *t) {
             wrong("event %zu (%s) was applied", n, t->events[n].stream);
         t->events[n].applied = true;
         t->killed_applied += killed;
+        ok(stet_sched_finish_events(t->w->sched, "p", NULL, &err)); /* it may have left a handler its turn */
     }
     compare_state(t);
     send(t, n);

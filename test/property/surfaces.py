@@ -7,7 +7,7 @@ that nobody reads or the result edited in a pattern file, outputs and results ov
 forks, runs with and without failed actions tried again, pulls, `get --fresh`, events whose handlers read what may be out of date.
 
 After each step, on every branch of every space: nothing that the model calls wrong, failed or waiting is told as up to date by action list, action
-show, why, status or a dry run, through the command line or a server that stays open. A pattern that is another one than the piece was set up with
+show, why, status, check or a dry run, through the command line or a server that stays open. A pattern that is another one than the piece was set up with
 is told as changed by status, why, action list and piece show, and no other is. Then the project is copied, and the copy runs: whatever runs
 there, and whatever has another value then, was not told as up to date; what fails is told as failed, and what waits as waiting."""
 import json, os, pathlib, random, shutil, sqlite3, subprocess, sys
@@ -344,8 +344,9 @@ def look():
                 if sorted(r["action"] for r in listed) != sorted(n for n, r in rows.items() if r["state"] == state):
                     raise Failed(f"action list --state {state} of {piece} in {space}@{branch}: {listed}, all of them {rows}")
                 table = subprocess.run([STET, "status", piece, *where(space, branch)], cwd=root, capture_output=True, text=True).stdout.splitlines()[:2]
-                if [*map(str.lower, table[0].split()[1:])] != ["stands", "dirty", "stale", "unknown", "failed"] or \
-                        table[1].split() != [piece, *(str(status[piece][s]) for s in ["stands", "dirty", "stale", "unknown", "failed"])]:
+                edited = ["pattern", "changed"] if "patternChanged" in status[piece] else []
+                if [*map(str.lower, table[0].split()[1:])] != ["stands", "dirty", "stale", "unknown", "failed", *edited[:1]] or \
+                        table[1].split() != [piece, *(str(status[piece][s]) for s in ["stands", "dirty", "stale", "unknown", "failed"]), *edited[1:]]:
                     raise Failed(f"the table of status {piece} in {space}@{branch}: {table}; as data {status[piece]}")
             if {n for n, r in rows.items() if r["failed"]} != set(status[piece].get("failures", {})):
                 raise Failed(f"status of {piece} in {space}@{branch} has the failures {status[piece].get('failures')}, actions {rows}")
@@ -374,6 +375,10 @@ def look():
             whole = stet.look("why", piece, **at)["reasons"]
             if (status[piece]["stands"] < len(nodes)) != bool(whole):
                 raise Failed(f"why {piece} in {space}@{branch} says {whole}, actions are {rows}")
+    if rng.random() < 0.1:  # it derives every mark anew
+        done = subprocess.run([STET, "check"], cwd=root, capture_output=True, text=True)
+        if done.returncode:
+            raise Failed(f"check: {done.stdout}{done.stderr}")
     return told
 
 

@@ -286,22 +286,67 @@ static void a_failing_handler_leaves_nothing(void **state) {
     kit_install(w, "t",
                 "{'pattern':1,'name':'t','cells':{'c':{'default':0},'s':{}},'nodes':["
                 "{'id':'a','stream':{'$':'s'},'inputs':{'c':{'$':'c','asCell':true}},'module':^(e, {c}) => { "
-                "c.set(c.get() + e) }^},"
+                "c.set(c.get() + e); if (e < 0) throw new Error(`below`) }^},"
                 "{'id':'b','stream':{'$':'s'},'inputs':{'c':{'$':'c','asCell':true}},'module':^(e, {c}) => { if "
                 "(c.get() > 9) throw new Error(`full`); c.set(c.get() * 2) }^}],"
                 "'result':{'c':{'$':'c'}}}");
-    ok(kit_send(w, "t", "s", "3", "e1", &err)); /* both, in the order of their names, in one transaction */
+    ok(kit_send(w, "t", "s", "3", "e1", &err)); /* both, in the order of their names */
     kit_is(w, "piece:t/c", "6");
-    assert_int_not_equal(kit_send(w, "t", "s", "5", "e2", &e), STET_OK);
-    assert_non_null(strstr(e.message, "t/b: "));
-    assert_non_null(strstr(e.message, "full"));
+    assert_int_not_equal(kit_send(w, "t", "s", "-1", "e2", &e), STET_OK);
+    assert_non_null(strstr(e.message, "t/a: "));
     stet_error_clear(&e);
     kit_is(w, "piece:t/c", "6");
     kit_is(w, "piece:t:event:e2", "not_found");
-    kit_set(w, "piece:t:cell:c", "0");          /* what failed may be sent again */
+    kit_set(w, "piece:t:cell:c", "0");          /* what failed may be sent again, with another content, too */
     ok(kit_send(w, "t", "b", "5", "e2", &err)); /* by the name of one of the handlers */
     assert_true(w->sent.applied);
     kit_is(w, "piece:t/c", "10");
+    kit_end(w);
+}
+
+/* A handler that fails after others had the event does not take back what they did. Sending the event again tries this
+ * handler again, and no other. */
+static void a_second_handler_that_fails_is_tried_again(void **state) {
+    (void)state;
+    world *w = kit_start();
+    stet_error e = STET_ERROR_INIT;
+    kit_install(w, "t",
+                "{'pattern':1,'name':'t','cells':{'c':{'default':0},'log':{'default':[]},'s':{}},'nodes':["
+                "{'id':'dbl','inputs':{'c':{'$':'c'}},'module':#({c}) => c * 2#},"
+                "{'id':'a','stream':{'$':'s'},'inputs':{'c':{'$':'c','asCell':true}},'module':^(e, {c}) => { "
+                "c.set(c.get() + e) }^},"
+                "{'id':'b','stream':{'$':'s'},'inputs':{'d':{'$':'dbl'},'log':{'$':'log','asCell':true}},'module':^(e, "
+                "{d, log}) => { if (d > 9) throw new Error(`full`); log.push([`b`, d]) }^},"
+                "{'id':'z','stream':{'$':'s'},'inputs':{'d':{'$':'dbl'},'log':{'$':'log','asCell':true}},'module':^(e, "
+                "{d, log}) => { log.push([`z`, d]) }^}],"
+                "'result':{'log':{'$':'log'}}}");
+    ok(kit_send(w, "t", "s", "3", "e1", &err));
+    kit_is(w, "piece:t/log", "[['b',6],['z',6]]");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(kit_send(w, "t", "s", "5", "e2", &e), STET_FAILED);
+        assert_non_null(strstr(e.message, "event \"e2\" was applied, but \"b\""));
+        assert_non_null(strstr(e.message, "full"));
+        assert_int_equal(w->sent.applied, i == 0);
+        stet_error_clear(&e);
+        kit_is(w, "piece:t:cell:c", "8");
+        kit_is(w, "piece:t/log", "[['b',6],['z',6],['z',16]]");
+        kit_is(w, "piece:t:queue", "not_found");
+        kit_restart(w);
+    }
+    kit_set(w, "piece:t:cell:c", "1");
+    ok(kit_send(w, "t", "s", "5", "e2", &err));
+    assert_false(w->sent.applied);
+    kit_is(w, "piece:t:undelivered:e2", "not_found");
+    kit_is(w, "piece:t/log", "[['b',6],['z',6],['z',16],['b',2]]");
+    ok(kit_send(w, "t", "s", "5", "e2", &err));
+    kit_is(w, "piece:t/log", "[['b',6],['z',6],['z',16],['b',2]]");
+    size_t count;
+    kit_set(w, "piece:t:cell:c", "9");
+    assert_int_equal(kit_send(w, "t", "s", "1", "e3", &e), STET_FAILED);
+    stet_error_clear(&e);
+    ok(stet_sched_forget_events(w->space, "", INT64_MAX, false, &count, &err));
+    assert_int_equal(count, 3);
+    kit_is(w, "piece:t:undelivered:e3", "not_found");
     kit_end(w);
 }
 
@@ -667,6 +712,7 @@ int main(void) {
         cmocka_unit_test(streams_are_known_after_a_restart),
         cmocka_unit_test(preflight_makes_fresh_what_the_handler_reads_and_nothing_else),
         cmocka_unit_test(a_failing_handler_leaves_nothing),
+        cmocka_unit_test(a_second_handler_that_fails_is_tried_again),
         cmocka_unit_test(a_conflict_runs_the_handler_again),
         cmocka_unit_test(a_handlers_write_overwrites_only_what_an_action_owns),
         cmocka_unit_test(events_without_a_record_of_runs),
