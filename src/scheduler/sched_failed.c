@@ -613,7 +613,7 @@ stet_status sched_doubt_waiting(stet_sched *s, stet_error *err) {
         if (!a->failed || !stet_plan_is_left(s->plan, a->id))
             continue;
         a->failed = a->asked = false;
-        status = stet_memo_distrust(s->memo, a->piece->piece->key, &a->node, 1, STET_REASON_WAITS, err);
+        status = stet_memo_distrust(s->memo, a->piece->piece->key, a->node, STET_REASON_WAITS, err);
     }
     return status;
 }
