@@ -235,11 +235,13 @@ stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const 
     return status;
 }
 
-stet_status stet_files_put_made(stet_files_batch *b, stet_files_entry *e, const stet_look *now, stet_error *err) {
+stet_status stet_files_put_made(stet_files_batch *b, stet_files_entry *e, const stet_look *now, bool *news,
+                                stet_error *err) {
     stet_look before;
     char *id = stet_files_id(e);
     stet_status status = document_look(b->f, id, &before, err);
-    if (status == STET_OK && (!stet_look_same(&before, now) || !(before.flags & STET_LOOK_MADE))) {
+    *news = status == STET_OK && (!stet_look_same(&before, now) || !(before.flags & STET_LOOK_MADE));
+    if (*news) {
         bool done;
         stet_value v = stet_look_value(now);
         stet_value_put(&v, "made", stet_value_bool(true));
