@@ -363,7 +363,7 @@ def project():
         if wrong:
             return wrong, p
         for n in names:
-            if right[n] is not None and not shown(n, now) and "left behind" not in said and "wait for what failed" not in said:
+            if right[n] is not None and not shown(n, now) and "left behind" not in said:
                 return f"after {p.said}: {n} fails, and not from scratch: {said}{ {k: a['state'] for k, a in now.items()} }", p
         if r.returncode == 0 and r0.returncode == 0:
             dry, r = stet(root, "run", "-n"), stet(root, "run", "-k")
@@ -389,7 +389,7 @@ def project():
             if wrong:
                 return wrong, p
             for n in names:
-                if right[n] is not None and not shown(n, now) and "wait for what failed" not in r.stdout:
+                if right[n] is not None and not shown(n, now):
                     return f"after {p.said}: {n} fails, and not from scratch: {r.stdout}{r.stderr}{ {k: a['state'] for k, a in now.items()} }", p
     ended()
     r = stet(root, "check")
