@@ -34,20 +34,36 @@ typedef struct need_space {
     int64_t seq; /* when it was looked at */
 } need_space;
 
+/* Nodes that make the names of their outputs from others, and which of them, or of their children, are to run: what they
+ * are going to write can't be told by name. */
+typedef struct due_maker {
+    char *path;  /* with {...} in it */
+    size_t next; /* of the same node, plus 1; 0: none */
+} due_maker;
+typedef struct due_action {
+    stet_space *space;
+    int64_t branch;
+    char *piece, *node;
+    size_t maker; /* plus 1 */
+} due_action;
+typedef struct outputs_due {
+    const char *only; /* the one path that is asked for; NULL: any */
+    STET_VEC(due_maker) makers;
+    stet_map by_node; /* "PIECE_KEY/NODE": the first of its makers, plus 1 */
+    STET_VEC(due_action) actions;
+    stet_space *space; /* whose marks are visited */
+    int64_t branch;
+} outputs_due;
+
 struct stet_needs {
     stet_project *project;
     STET_VEC(need_space) spaces;
-    stet_map named;    /* ids in graphs -> the number of the branch among all branches of all spaces, or SEVERAL */
-    size_t naming;     /* that number, while graphs are visited */
-    stet_map produced; /* paths that nodes declare as outputs */
-    stet_map makers;   /* "PIECE_KEY/NODE" of nodes that derive the names of their outputs from others */
+    stet_map named;    /* ids that graphs name: the number of the branch among all branches of all spaces, or SEVERAL */
+    size_t naming;     /* that number, while graphs are looked at */
+    stet_map produced; /* paths that nodes write, by their own word */
     bool outputs_known;
-    char *due; /* one of them, or of their children, that is outdated; or NULL */
+    outputs_due due;
 };
-
-static void put_text(stet_map *m, const char *text) {
-    stet_map_put(m, text, strlen(text), (stet_slot){.n = 1});
-}
 
 static bool has_text(const stet_map *m, const char *text) {
     return stet_map_get(m, text, strlen(text)) != NULL;
@@ -64,45 +80,106 @@ static char *maker_key(const char *piece_key, const char *node) {
     return stet_asprintf("%s/%s", piece_key, node);
 }
 
+static void add_maker(outputs_due *d, const char *piece, const char *node, const char *path) {
+    if (d->only && !stet_path_meets(path, d->only, false))
+        return;
+    char *of = stet_piece_key(piece), *key = maker_key(of, node);
+    const stet_slot *first = stet_map_get(&d->by_node, key, strlen(key));
+    *(due_maker *)stet_vec_add(&d->makers) = (due_maker){stet_strdup(path), first ? first->n : 0};
+    stet_map_put(&d->by_node, key, strlen(key), (stet_slot){.n = d->makers.len});
+    stet_free(key);
+    stet_free(of);
+}
+
+static size_t makers_of(const outputs_due *d, const char *piece_key, const char *node) {
+    char *key = maker_key(piece_key, node);
+    const stet_slot *slot = stet_map_get(&d->by_node, key, strlen(key));
+    stet_free(key);
+    return slot ? slot->n : 0;
+}
+
+/* A mark: is it of one of them? Commands of `each` are their children. */
+static stet_status take_mark(void *ctx, int64_t action, const stet_docname *of, const char *name,
+                             stet_action_state state, stet_error *err) {
+    outputs_due *d = ctx;
+    (void)action;
+    (void)state;
+    (void)err;
+    char *piece = stet_piece_key_of(of);
+    if (!piece)
+        return STET_OK;
+    const char *child = strchr(name, '[');
+    char *top = child ? stet_strndup(name, (size_t)(child - name)) : stet_strdup(name);
+    size_t maker = makers_of(d, piece, name);
+    if (!maker)
+        maker = makers_of(d, piece, top);
+    if (maker)
+        *(due_action *)stet_vec_add(&d->actions) =
+            (due_action){d->space, d->branch, stet_strdup(piece), stet_strdup(name), maker};
+    stet_free(top);
+    stet_free(piece);
+    return STET_OK;
+}
+
+static stet_status take_marks(outputs_due *d, stet_space *space, int64_t branch, stet_error *err) {
+    d->space = space;
+    d->branch = branch;
+    return d->makers.len > 0 ? stet_observe_each_mark(space, branch, 0, 0, SIZE_MAX / 2, take_mark, d, err) : STET_OK;
+}
+
+static void release_due(outputs_due *d) {
+    for (size_t i = 0; i < d->makers.len; i++)
+        stet_free(d->makers.at[i].path);
+    for (size_t i = 0; i < d->actions.len; i++) {
+        stet_free(d->actions.at[i].piece);
+        stet_free(d->actions.at[i].node);
+    }
+    stet_vec_release(&d->makers);
+    stet_vec_release(&d->actions);
+    stet_map_release(&d->by_node);
+}
+
+/* May the child write it? Its element says which files it writes. */
+static bool child_may_write(const due_action *a, const char *path) {
+    stet_piece *p = NULL;
+    stet_value row = stet_value_null(), makes = stet_value_null();
+    bool known = stet_piece_load(a->space, a->branch, stet_piece_name_of(a->piece), -1, &p, NULL) == STET_OK &&
+                 stet_piece_row(a->space, a->branch, p, a->node, &row, NULL) == STET_OK,
+         may = !known;
+    if (known)
+        makes = stet_makes_of(a->space, a->branch, row, false);
+    for (size_t i = 0; i < stet_value_count(makes) && !may; i++) {
+        stet_value made = stet_value_at(makes, i);
+        may = stet_path_meets(stet_value_as_string(&made, NULL), path, false);
+    }
+    stet_value_release(makes);
+    stet_value_release(row);
+    stet_piece_free(p);
+    return may;
+}
+
+/* One that is to run and may write it; NULL: there is none. */
+static const char *may_write(const outputs_due *d, const char *path) {
+    for (size_t i = 0; i < d->actions.len; i++) {
+        const due_action *a = &d->actions.at[i];
+        bool meets = false;
+        for (size_t m = a->maker; m && !meets; m = d->makers.at[m - 1].next)
+            meets = stet_path_meets(d->makers.at[m - 1].path, path, false);
+        if (meets && (!strchr(a->node, '[') || child_may_write(a, path)))
+            return a->node;
+    }
+    return NULL;
+}
+
 static void take_output(void *ctx, const char *piece, const char *node, const char *path) {
     stet_needs *n = ctx;
     char *normal;
     if (strchr(path, '{')) {
-        char *of = stet_piece_key(piece), *key = maker_key(of, node);
-        put_text(&n->makers, key);
-        stet_free(key);
-        stet_free(of);
+        add_maker(&n->due, piece, node, path);
     } else if (stet_path_normal(stet_project_root(n->project), "", path, &normal, NULL) == STET_OK) {
         stet_map_put(&n->produced, normal, strlen(normal), (stet_slot){.n = WRITTEN});
         stet_free(normal);
     }
-}
-
-/* Is the marked action one whose outputs are not known by name? Commands of `each` are children, and their makers are
- * marked as well: their outputs are unknown before they have run. */
-static stet_status take_mark(void *ctx, int64_t action, const stet_docname *of, const char *name,
-                             stet_action_state state, stet_error *err) {
-    stet_needs *n = ctx;
-    (void)action;
-    (void)state;
-    (void)err;
-    char *piece = n->due ? NULL : stet_piece_key_of(of);
-    if (!piece)
-        return STET_OK;
-    char *key = maker_key(piece, name);
-    const char *child = strchr(name, '[');
-    bool due = has_text(&n->makers, key);
-    if (child) {
-        char *top = stet_strndup(name, (size_t)(child - name)), *top_key = maker_key(piece, top);
-        due |= has_text(&n->makers, top_key);
-        stet_free(top_key);
-        stet_free(top);
-    }
-    stet_free(key);
-    stet_free(piece);
-    if (due)
-        n->due = stet_strdup(name);
-    return STET_OK;
 }
 
 static stet_status take_space(stet_needs *n, need_space *s, stet_error *err) {
@@ -128,8 +205,8 @@ static stet_status take_outputs(stet_needs *n, stet_error *err) {
             const need_space *s = &n->spaces.at[i];
             int64_t branch = s->branches[k].branch;
             status = stet_lookout_outputs_all(s->space, branch, take_output, n, err);
-            if (status == STET_OK && stet_map_len(&n->makers) > 0)
-                status = stet_observe_each_mark(s->space, branch, 0, 0, SIZE_MAX / 2, take_mark, n, err);
+            if (status == STET_OK)
+                status = take_marks(&n->due, s->space, branch, err);
         }
     n->outputs_known |= status == STET_OK;
     return status;
@@ -165,8 +242,7 @@ void stet_needs_close(stet_needs *n) {
     stet_vec_release(&n->spaces);
     stet_map_release(&n->named);
     stet_map_release(&n->produced);
-    stet_map_release(&n->makers);
-    stet_free(n->due);
+    release_due(&n->due);
     stet_free(n);
 }
 
@@ -290,8 +366,7 @@ static char *overlapping(const stet_map *paths, const char *path, bool directory
 
 /* Why the file is kept, or NULL. `needed`: paths that are followed and needed. */
 static stet_status reason_to_keep(stet_needs *n, const stet_map *needed, stet_idle *i, stet_error *err) {
-    const char *root = stet_project_root(n->project), *path = i->path;
-    struct stat st;
+    const char *root = stet_project_root(n->project), *path = i->path, *due;
     bool inside = path[0] != '/' && strncmp(path, "../", 3) != 0;
     char *full = inside ? stet_file_join(root, path) : stet_strdup(path), *dir = stet_file_dirname(full);
     stet_status status = inside ? stet_file_inside(root, dir, &inside, err) : STET_OK;
@@ -299,13 +374,12 @@ static stet_status reason_to_keep(stet_needs *n, const stet_map *needed, stet_id
         /* the error is set */
     } else if (!inside) {
         i->kept = stet_strdup("it lies outside the project");
-    } else if (stet_sys_lstat(full, &st) != 0 || S_ISLNK(st.st_mode)) {
-        i->kept = stet_strdup("it is a symbolic link");
     } else if (has_text(&n->produced, path)) {
         i->kept = stet_strdup("a node says that it writes it");
-    } else if (n->due) {
-        i->kept = stet_asprintf("%s is to run, and may write it", n->due);
-    } else if (i->look.mode == STET_LOOK_DIRECTORY && holds_uncounted(full)) {
+        i->declared = true;
+    } else if ((due = may_write(&n->due, path)) != NULL) {
+        i->kept = stet_asprintf("%s is to run, and may write it", due);
+    } else if (i->look.mode == STET_LOOK_DIRECTORY && !i->look.link && holds_uncounted(full)) {
         i->kept = stet_strdup("a repository or a project lies in it");
     }
     const stet_map *maps[] = {needed, &n->produced};
@@ -333,6 +407,10 @@ static stet_status judge(stet_needs *n, const need_space *s, stet_files *f, cons
     stet_look was, now;
     bool made;
     stet_status status = written(s, i->id, &made, &was, err);
+    if (status == STET_OK && !made && (i->look.flags & STET_LOOK_MADE) && i->look.link) {
+        was = i->look; /* a link that leads nowhere has no document */
+        made = true;
+    }
     char *path = made ? stet_file_of_id(i->id, strlen(i->id)) : NULL;
     if (status != STET_OK || !path)
         return status;
@@ -340,11 +418,11 @@ static stet_status judge(stet_needs *n, const need_space *s, stet_files *f, cons
     if (stet_look_at(stet_files_root(f), path, NULL, &now, &none) != STET_OK) {
         stet_error_clear(&none); /* it is a device by now, or can't be read, so it is not what was written */
         i->changed = true;
-    } else if (!stet_look_there(&now)) {
+    } else if (!stet_look_there(&now) && !now.link) {
         stet_free(path);
         return STET_OK;
     } else {
-        i->changed = !stet_look_same(&was, &now);
+        i->changed = !stet_look_unaltered(&was, &now);
     }
     i->path = path;
     i->look = was;
@@ -380,15 +458,15 @@ stet_status stet_idle_find(stet_needs *n, stet_files *f, const char *space, bool
             stet_free(id);
         else
             *(stet_idle *)stet_vec_add(out) =
-                (stet_idle){.id = id, .matched = needed != 0, .awaited = (needed & AWAITED) != 0};
+                (stet_idle){.id = id, .look = look, .matched = needed != 0, .awaited = (needed & AWAITED) != 0};
     }
     size_t kept = 0;
     for (size_t i = 0; i < out->len; i++) {
         if (status == STET_OK)
             status = judge(n, s, f, &used, &out->at[i], err);
         if (status == STET_OK && out->at[i].matched &&
-            (!out->at[i].path || out->at[i].changed || (out->at[i].awaited && out->at[i].kept))) {
-            stet_free(out->at[i].id); /* an ordinary file: the pattern matches it, or the reader reads it */
+            (!out->at[i].path || out->at[i].changed || (out->at[i].awaited && out->at[i].declared))) {
+            stet_free(out->at[i].id); /* a file like others: the pattern matches it, or the reader reads it */
             stet_free(out->at[i].path);
             stet_free(out->at[i].kept);
             continue;
@@ -425,22 +503,21 @@ stet_status stet_idle_remove(stet_needs *n, stet_files *f, stet_idle *i, stet_er
         status = stet_look_at(stet_files_root(f), i->path, NULL, &now, err);
     if (status != STET_OK)
         return status;
-    if (!stet_look_same(&now, &i->look)) {
+    if (!stet_look_unaltered(&i->look, &now)) {
         i->changed = true;
         i->kept = stet_strdup("it was changed since");
         return STET_OK;
     }
     char *full = stet_file_join(stet_project_root(n->project), i->path);
-    status = i->look.mode == STET_LOOK_DIRECTORY ? stet_file_remove_tree(full, err) : stet_file_remove(full, err);
+    bool tree = i->look.mode == STET_LOOK_DIRECTORY && !i->look.link;
+    status = tree ? stet_file_remove_tree(full, err) : stet_file_remove(full, err);
     stet_free(full);
     return status;
 }
 
 typedef struct coming {
-    stet_needs needs; /* for `makers` and `due` */
-    stet_space *space;
-    int64_t branch;
-    const char *root, *path;
+    const char *root;
+    outputs_due due;
     bool declared;
 } coming;
 
@@ -448,56 +525,20 @@ static void take_coming(void *ctx, const char *piece, const char *node, const ch
     coming *c = ctx;
     char *normal;
     if (strchr(path, '{')) {
-        if (stet_path_meets(path, c->path, false))
-            take_output(&c->needs, piece, node, path);
+        add_maker(&c->due, piece, node, path);
     } else if (stet_path_meant(c->root, "", path, &normal, NULL) == STET_OK) {
         size_t n = strlen(normal);
-        c->declared |= strncmp(c->path, normal, n) == 0 && (!c->path[n] || c->path[n] == '/');
+        c->declared |= strncmp(c->due.only, normal, n) == 0 && (!c->due.only[n] || c->due.only[n] == '/');
         stet_free(normal);
     }
 }
 
-/* May the child write the file? Its element says which files it writes. */
-static bool child_may_write(const coming *c, const stet_docname *of, const char *name) {
-    char *key = stet_piece_key_of(of);
-    stet_piece *p = NULL;
-    stet_value row = stet_value_null(), makes = stet_value_null();
-    bool known = key && stet_piece_load(c->space, c->branch, stet_piece_name_of(key), -1, &p, NULL) == STET_OK &&
-                 stet_piece_row(c->space, c->branch, p, name, &row, NULL) == STET_OK,
-         may = !known;
-    if (known)
-        makes = stet_makes_of(c->space, c->branch, row, false);
-    for (size_t i = 0; i < stet_value_count(makes) && !may; i++) {
-        stet_value path = stet_value_at(makes, i);
-        may = stet_path_meets(stet_value_as_string(&path, NULL), c->path, false);
-    }
-    stet_value_release(makes);
-    stet_value_release(row);
-    stet_piece_free(p);
-    stet_free(key);
-    return may;
-}
-
-static stet_status take_coming_mark(void *ctx, int64_t action, const stet_docname *of, const char *name,
-                                    stet_action_state state, stet_error *err) {
-    coming *c = ctx;
-    if (c->needs.due)
-        return STET_OK;
-    stet_status status = take_mark(&c->needs, action, of, name, state, err);
-    if (c->needs.due && strchr(name, '[') && !child_may_write(c, of, name)) {
-        stet_free(c->needs.due);
-        c->needs.due = NULL;
-    }
-    return status;
-}
-
 bool stet_output_may_come(stet_space *space, int64_t branch, const char *root, const char *path) {
-    coming c = {.space = space, .branch = branch, .root = root, .path = path};
+    coming c = {.root = root, .due = {.only = path}};
     stet_status status = stet_lookout_outputs_all(space, branch, take_coming, &c, NULL);
-    if (status == STET_OK && !c.declared && stet_map_len(&c.needs.makers) > 0)
-        status = stet_observe_each_mark(space, branch, 0, 0, SIZE_MAX / 2, take_coming_mark, &c, NULL);
-    bool may = status != STET_OK || c.declared || c.needs.due;
-    stet_map_release(&c.needs.makers);
-    stet_free(c.needs.due);
+    if (status == STET_OK && !c.declared)
+        status = take_marks(&c.due, space, branch, NULL);
+    bool may = status != STET_OK || c.declared || may_write(&c.due, path);
+    release_due(&c.due);
     return may;
 }

@@ -14,15 +14,18 @@
  *
  * An output is removed only if all of the following hold; otherwise `kept` says which does not:
  *
- *   L1. its document says that a command wrote it (`made`), and the bytes and mode on disk, read again, are those;
+ *   L1. its document says that a command wrote it (`made`), and the bytes and mode on disk, read again, are those. A
+ *       symbolic link is judged by its target alone, and if it leads nowhere the index says `made`;
  *   L2. no graph of another space or branch names it. On the branch whose document says `made` names and patterns do
  *       not count: patterns do not match such files, and commands that name one fail;
  *   L3. no action has written it, according to the record, and none of another space or branch has read it;
  *   L4. it is not part of a directory that an action writes, nor contains a file that an action writes: an action that
  *       reads the directory as a whole would not find it there in a build from scratch;
- *   L5. no node declares it as an output, and no node that derives the names of its outputs from those of others is due
- *       to run;
- *   L6. it lies in the project, is not a symbolic link, and is not a directory with a repository or a project in it;
+ *   L5. no node declares it as an output, and no node that derives the names of its outputs from those of others, and
+ *       that may write it, is due to run. A run asks the same (stet_output_may_come) before it fails a reader: what a
+ *       reader fails for is removed here;
+ *   L6. it lies in the project, and is not a directory with a repository or a project in it. Of a symbolic link the
+ *       link itself is removed;
  *   L7. nobody committed anything since this was found, and no drive runs commands (the caller holds their lock).
  *
  * The record is removed after the file: a process that dies in between leaves a record of a missing file, which the
@@ -43,11 +46,12 @@ typedef struct stet_idle {
     char *id; /* of the document */
     /* The path, for an output of a removed command that still exists or was changed; otherwise NULL. */
     char *path;
-    stet_look look;
-    char *kept;   /* the reason why it is not removed, or NULL */
-    bool changed; /* it is no longer what the command wrote: a user's own file */
-    bool matched; /* a pattern of files matches its name, */
-    bool awaited; /* or a node names or reads it, and fails as long as it is there */
+    stet_look look; /* as it was made, or if `path` is NULL as it was last seen */
+    char *kept;     /* the reason why it is not removed, or NULL */
+    bool changed;   /* it is no longer what the command wrote: a user's own file */
+    bool matched;   /* a pattern of files matches its name, */
+    bool awaited;   /* or a node names or reads it, and fails as long as it is there */
+    bool declared;  /* a node declares it as an output */
 } stet_idle;
 typedef struct stet_idles {
     stet_idle *at;

@@ -304,16 +304,43 @@ void stet_files_note(stet_files *f, const char *path, const stet_look *look) {
     doubt_around(f, path, directory);
 }
 
+/* Actions that read a directory above it have taken it for a source. The document of the directory does not change with
+ * whose file it is. */
+static stet_status distrust_above(stet_files *f, const char *path, stet_error *err) {
+    stet_status status = STET_OK;
+    for (const char *slash = strchr(path, '/'); slash && status == STET_OK; slash = strchr(slash + 1, '/')) {
+        char *dir = stet_strndup(path, (size_t)(slash - path)), *id = stet_file_id(dir);
+        stet_numbers readers = {0};
+        stet_arena arena = STET_ARENA_INIT;
+        status = stet_observe_readers(f->space, f->branch, &(stet_docname){id, ""}, STET_PATH_ROOT, STET_VALUE,
+                                      &readers, err);
+        for (size_t i = 0; i < readers.len && status == STET_OK; i++) {
+            stet_action_record r;
+            status = stet_observe_brief(f->space, readers.at[i], &arena, &r, err);
+            if (status == STET_OK)
+                status = stet_observe_distrust(f->space, f->branch, &r.key, 1, STET_REASON_LEFT, err);
+        }
+        stet_arena_release(&arena);
+        stet_numbers_release(&readers);
+        stet_free(id);
+        stet_free(dir);
+    }
+    return status;
+}
+
 stet_status stet_files_claim(stet_files *f, const char *path, stet_error *err) {
     stet_files_batch b = {.f = f, .since = STET_FILES_TRUST};
     stet_look now;
+    bool news = false;
     stet_status status = stet_files_ready(f, err);
     if (status == STET_OK)
         status = stet_look_at(f->root_fd, path, NULL, &now, err);
     if (status != STET_OK || !stet_look_there(&now))
         return status;
     now.flags |= STET_LOOK_MADE;
-    status = stet_files_put_made(&b, entry_of(f, path, true), &now, err);
+    status = stet_files_put_made(&b, entry_of(f, path, true), &now, &news, err);
+    if (status == STET_OK && news)
+        status = distrust_above(f, path, err);
     status = stet_files_batch_end(&b, status, err);
     if (status == STET_OK) {
         stet_files_note(f, path, &now);

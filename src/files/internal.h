@@ -69,8 +69,8 @@ STET_CHECKED stet_status stet_files_batch_end(stet_files_batch *b, stet_status s
 /* Writes the document of an entry so that it agrees with `now`, if it does not already. */
 STET_CHECKED stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const stet_look *now,
                                              stet_error *err);
-/* Writes the document of an entry as that of an output, if it does not say so yet. */
-STET_CHECKED stet_status stet_files_put_made(stet_files_batch *b, stet_files_entry *e, const stet_look *now,
+/* Writes the document of an entry as that of an output, if it does not say so yet: then it is *news. */
+STET_CHECKED stet_status stet_files_put_made(stet_files_batch *b, stet_files_entry *e, const stet_look *now, bool *news,
                                              stet_error *err);
 
 void stet_files_doubt(stet_files *f, stet_files_entry *e);

@@ -560,6 +560,10 @@ bool stet_look_same(const stet_look *a, const stet_look *b) {
            (a->mode == 0 || (a->size == b->size && a->link == b->link && stet_hash_equal(a->hash, b->hash)));
 }
 
+bool stet_look_unaltered(const stet_look *made, const stet_look *now) {
+    return made->link ? made->link == now->link : stet_look_same(made, now);
+}
+
 stet_value stet_look_value(const stet_look *l) {
     stet_value v = stet_value_object();
     char hex[STET_HASH_HEX];

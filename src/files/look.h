@@ -67,6 +67,9 @@ static inline bool stet_look_there(const stet_look *l) {
 }
 /* Do both have the same content, mode and link, or both not exist? */
 bool stet_look_same(const stet_look *a, const stet_look *b);
+/* Is it still as it was made? A link is while it is the same link, whatever becomes of what it leads to, also if that
+ * does not exist. */
+bool stet_look_unaltered(const stet_look *made, const stet_look *now);
 
 /* What happened to a file between two looks that found it the same. Another file may have been in its place for a
  * while. */

@@ -178,11 +178,10 @@ static stet_status batch_put(stet_files_batch *b, stet_files_entry *e, const cha
     return status;
 }
 
-/* Is it still as a command wrote it? A link is while it is the same link, whatever becomes of what it leads to, and also
- * while it leads nowhere: then only the index tells. */
+/* Is it still as a command wrote it? Of a link that leads nowhere only the index tells. */
 static bool is_still_made(const stet_files_entry *e, const stet_look *before, const stet_look *now) {
     const stet_look *was = !before->mode && e->looked && !e->look.mode ? &e->look : before;
-    return (was->flags & STET_LOOK_MADE) && (was->link ? was->link == now->link : stet_look_same(was, now));
+    return (was->flags & STET_LOOK_MADE) && stet_look_unaltered(was, now);
 }
 
 /* F4 */
@@ -236,11 +235,13 @@ stet_status stet_files_bring_up(stet_files_batch *b, stet_files_entry *e, const 
     return status;
 }
 
-stet_status stet_files_put_made(stet_files_batch *b, stet_files_entry *e, const stet_look *now, stet_error *err) {
+stet_status stet_files_put_made(stet_files_batch *b, stet_files_entry *e, const stet_look *now, bool *news,
+                                stet_error *err) {
     stet_look before;
     char *id = stet_files_id(e);
     stet_status status = document_look(b->f, id, &before, err);
-    if (status == STET_OK && (!stet_look_same(&before, now) || !(before.flags & STET_LOOK_MADE))) {
+    *news = status == STET_OK && (!stet_look_same(&before, now) || !(before.flags & STET_LOOK_MADE));
+    if (*news) {
         bool done;
         stet_value v = stet_look_value(now);
         stet_value_put(&v, "made", stet_value_bool(true));

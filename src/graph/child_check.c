@@ -323,9 +323,9 @@ static bool is_of_this(checking *c, const stet_action_key *key) {
     return is;
 }
 
-/* A crash in a set-up leaves the records of removed actions. They are harmless and not reported, but a repair removes
- * them, as gc does. For a child it is a problem: coordinators remove the records of their children together with the
- * children. */
+/* A crash in a set-up by an earlier version of stet left the records of removed actions. They are harmless and not
+ * reported, but a repair removes them, as gc does. For a child it is a problem: coordinators remove the records of
+ * their children together with the children. */
 static stet_status check_left_over(checking *c, gone_list *l, stet_status status, stet_error *err) {
     for (size_t i = 0; i < l->at.len; i++) {
         stet_action_key key = stet_piece_action(c->p, l->at.at[i]);

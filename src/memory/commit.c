@@ -473,7 +473,7 @@ static void observe(store *c) {
     bool needed = false;
     for (size_t i = 0; i < c->g->members.len; i++) {
         const stet_group_member *m = &c->g->members.at[i];
-        needed = needed || (m->outcome == STET_MEMBER_APPLIED && (m->change_count || m->tx->observation));
+        needed = needed || (m->outcome == STET_MEMBER_APPLIED && (m->change_count || m->tx->observation || m->tx->turnover));
     }
     if (!needed)
         return;
@@ -489,7 +489,8 @@ static void observe(store *c) {
         a->change_count = m->change_count;
         a->own = m->own ? m->own : m->changes;
         a->observation = m->tx->observation;
-        c->wrote = c->wrote || a->observation;
+        a->turnover = m->tx->turnover;
+        c->wrote = c->wrote || a->observation || a->turnover;
         a->reads = m->reads;
         a->read_count = m->read_count;
     }

@@ -334,7 +334,7 @@ static bool only_reads(const stet_tx *tx) {
         if (d->write != STET_TX_NONE || d->need_absent || d->need_hash)
             return false;
     }
-    return !tx->session && !tx->observation;
+    return !tx->session && !tx->observation && !tx->turnover;
 }
 
 /* A transaction that read other spaces takes its locks in the order of the spaces, so it can't keep the lock it has. */

@@ -224,6 +224,7 @@ struct stet_tx {
     bool ended;
     stet_error *why; /* if doomed */
     stet_observation *observation;
+    struct stet_turnover *turnover;
     stet_buf scratch;
 };
 

@@ -80,6 +80,25 @@ stet_status stet_observe_attach(stet_tx *tx, const stet_observation *o, stet_err
     return STET_OK;
 }
 
+stet_status stet_observe_turn_over(stet_tx *tx, const stet_turnover *t, stet_error *err) {
+    if (tx->turnover)
+        return stet_fail(err, STET_INVALID, "the transaction has a turnover already");
+    stet_status st = stet_docname_check(&(stet_docname){t->piece, t->scope}, err);
+    if (st == STET_OK)
+        st = check_names(t->gone, t->gone_count, err);
+    if (st == STET_OK)
+        st = check_names(t->unknown, t->unknown_count, err);
+    if (st != STET_OK)
+        return st;
+    stet_turnover *c = stet_arena_dup(tx->arena, t, sizeof *t);
+    c->piece = stet_arena_strdup(tx->arena, t->piece);
+    c->scope = stet_arena_strdup(tx->arena, t->scope ? t->scope : "");
+    c->gone = copy_names(tx->arena, t->gone, t->gone_count);
+    c->unknown = copy_names(tx->arena, t->unknown, t->unknown_count);
+    tx->turnover = c;
+    return STET_OK;
+}
+
 static stet_bytes packed(stet_space *s, stet_places *p) {
     struct stet_observe *o = stet_observe_of(s);
     stet_places_settle(p);
@@ -389,20 +408,62 @@ static void distrust_readers(stet_space *s, int64_t branch, int64_t action) {
     stet_buf_release(&blob);
 }
 
-/* Removes actions that the run made obsolete. One of them may come back later in this transaction, with another
- * number. */
-static void remove_gone(stet_space *s, int64_t branch, int64_t piece, const stet_observation *in) {
-    int64_t next = stet_observe_next(s, piece);
-    stet_observe_flush(s);
-    for (size_t i = 0; i < in->gone_count; i++) {
-        stet_known_action *a = stet_observe_action(s, branch, piece, in->gone[i], false);
-        if (a) {
-            int64_t action = a->action;
-            distrust_readers(s, branch, action);
-            stet_observe_remove(s, action, true);
-        }
+static void find_named(stet_space *s, int64_t branch, int64_t piece, const char *const *names, size_t len,
+                       stet_numbers *out) {
+    for (size_t i = 0; i < len; i++) {
+        stet_known_action *a = stet_observe_action(s, branch, piece, names[i], false);
+        if (a)
+            stet_numbers_add(out, a->action);
     }
+}
+
+static void find_all(stet_space *s, int64_t branch, int64_t piece, stet_numbers *out) {
+    stet_stmt *q = stet_db_stmt(s->db, "SELECT action FROM action WHERE action >= ? AND action < ? AND branch = ?");
+    stet_bind_int(q, 1, piece << STET_ACTION_BITS);
+    stet_bind_int(q, 2, (piece + 1) << STET_ACTION_BITS);
+    stet_bind_int(q, 3, branch);
+    while (stet_step(q))
+        stet_numbers_add(out, stet_column_int(q, 0));
+}
+
+static void remove_all(stet_space *s, int64_t branch, const stet_numbers *gone) {
+    for (size_t i = 0; i < gone->len; i++) {
+        if (!stet_observe_of(s)->off)
+            distrust_readers(s, branch, gone->at[i]);
+        stet_observe_remove(s, gone->at[i], true);
+    }
+}
+
+/* Actions that are gone. One of them may come back later in this transaction, with another number. */
+static void remove_gone(stet_space *s, int64_t branch, int64_t piece, const stet_numbers *gone) {
+    int64_t next = stet_observe_next(s, piece);
+    remove_all(s, branch, gone);
     stet_observe_restart(s, piece, next);
+}
+
+static void distrust_named(stet_space *s, int64_t branch, int64_t piece, const char *name, stet_reason reason) {
+    stet_known_action *a = stet_observe_action(s, branch, piece, name, true);
+    if (a)
+        stet_observe_mark(s, a->action, branch, STET_STATE_UNKNOWN, reason, 0, 0, NULL);
+}
+
+static void turn_over(stet_space *s, int64_t branch, const stet_turnover *t) {
+    enum { AT_ONCE = 100000 }; /* a million at once would take half a gigabyte */
+    int64_t piece = stet_space_intern(s, &(stet_docname){t->piece, t->scope});
+    stet_numbers gone = {0};
+    stet_observe_flush(s);
+    if (t->all_gone)
+        find_all(s, branch, piece, &gone);
+    else
+        find_named(s, branch, piece, t->gone, t->gone_count, &gone);
+    if (gone.len > 0)
+        remove_gone(s, branch, piece, &gone);
+    stet_numbers_release(&gone);
+    for (size_t i = 0; i < t->unknown_count; i++) {
+        distrust_named(s, branch, piece, t->unknown[i], t->reason);
+        if (i % AT_ONCE == AT_ONCE - 1)
+            stet_observe_restart(s, piece, stet_observe_next(s, piece));
+    }
 }
 
 /* Undoes the savepoint and everything in memory that depends on it: numbers of names, the cache, what is owed. */
@@ -448,6 +509,7 @@ void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, s
     stet_observe_fresh(s);
     o->first_new_doc = s->names_first;
     int64_t start = s->known, now = start;
+    bool whole = false;
     stet_space_hold_names(s);
     for (size_t i = 0; i < len; i++) {
         const stet_applied *m = &at[i];
@@ -456,12 +518,21 @@ void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, s
             now = m->seq;
             stet_observe_changes(s, branch, m->seq, m->changes, m->change_count, a ? a->action : 0);
         }
+        if (m->turnover) {
+            turn_over(s, branch, m->turnover);
+            whole = true;
+        }
         if (!a)
             continue;
         int64_t piece = a->piece;
         store(s, branch, m, a, now, o->marked_through == start);
-        if (m->observation->gone_count)
-            remove_gone(s, branch, piece, m->observation);
+        if (m->observation->gone_count) {
+            stet_numbers gone = {0};
+            stet_observe_flush(s);
+            find_named(s, branch, piece, m->observation->gone, m->observation->gone_count, &gone);
+            remove_gone(s, branch, piece, &gone);
+            stet_numbers_release(&gone);
+        }
         mark_made(s, branch, piece, m->observation);
     }
     stet_observe_flush(s);
@@ -471,6 +542,8 @@ void stet_observe_apply(stet_space *s, int64_t branch, const stet_applied *at, s
     o->first_new_doc = 0;
     if (stet_db_status(s->db, NULL) == STET_OK && stet_db_savepoint_release(s->db, NULL) == STET_OK)
         return;
+    if (whole)
+        return; /* the failure of the database stays, and the commit fails with it */
     /* O3. Without its marks, the commit stays above marked_through, so that nothing is called up to date before the
      * commit has been processed. Each action keeps its observation, as unknown. */
     undo(s);
@@ -722,12 +795,9 @@ stet_status stet_observe_distrust(stet_space *s, int64_t branch, const stet_acti
     stet_status st = stet_observe_begin(s, &begun, err);
     if (st != STET_OK)
         return st;
-    for (size_t i = 0; i < len; i++) {
-        stet_docname piece = {keys[i].piece, keys[i].scope};
-        stet_known_action *a = stet_observe_action(s, branch, stet_space_intern(s, &piece), keys[i].action, true);
-        if (a)
-            stet_observe_mark(s, a->action, branch, STET_STATE_UNKNOWN, reason, 0, 0, NULL);
-    }
+    for (size_t i = 0; i < len; i++)
+        distrust_named(s, branch, stet_space_intern(s, &(stet_docname){keys[i].piece, keys[i].scope}), keys[i].action,
+                       reason);
     return stet_observe_end(s, begun, err);
 }
 
@@ -737,29 +807,14 @@ stet_status stet_observe_forget(stet_space *s, int64_t branch, const char *piece
     stet_status st = stet_observe_begin(s, &begun, err);
     if (st != STET_OK)
         return st;
-    stet_docname name = {piece, scope};
-    int64_t doc = stet_space_intern(s, &name);
+    int64_t doc = stet_space_intern(s, &(stet_docname){piece, scope});
     stet_numbers gone = {0};
-    if (keys) {
-        for (size_t i = 0; i < len; i++) {
-            stet_known_action *a = stet_observe_action(s, branch, doc, keys[i].action, false);
-            if (a)
-                stet_numbers_add(&gone, a->action);
-        }
-    } else {
-        stet_stmt *q = stet_db_stmt(s->db, "SELECT action FROM action WHERE action >= ? AND action < ? AND branch = ?");
-        stet_bind_int(q, 1, doc << STET_ACTION_BITS);
-        stet_bind_int(q, 2, (doc + 1) << STET_ACTION_BITS);
-        stet_bind_int(q, 3, branch);
-        while (stet_step(q))
-            stet_numbers_add(&gone, stet_column_int(q, 0));
-    }
     stet_observe_flush(s);
-    for (size_t i = 0; i < gone.len; i++) {
-        if (!stet_observe_of(s)->off)
-            distrust_readers(s, branch, gone.at[i]);
-        stet_observe_remove(s, gone.at[i], true);
-    }
+    for (size_t i = 0; i < len && keys; i++)
+        find_named(s, branch, doc, &keys[i].action, 1, &gone);
+    if (!keys)
+        find_all(s, branch, doc, &gone);
+    remove_all(s, branch, &gone);
     stet_numbers_release(&gone);
     return stet_observe_end(s, begun, err);
 }

@@ -145,6 +145,23 @@ STET_CHECKED stet_status stet_observe_distrust(stet_space *s, int64_t branch, co
 STET_CHECKED stet_status stet_observe_forget(stet_space *s, int64_t branch, const char *piece, const char *scope,
                                              const stet_action_key *keys, size_t len, stet_error *err);
 
+/* What a transaction that replaces the graph of a piece does to the record of its actions. `gone`: they are forgotten, as
+ * by stet_observe_forget; `all_gone`: every action that is recorded now is, also those not named. `unknown`: they are
+ * distrusted, after that. */
+typedef struct stet_turnover {
+    const char *piece, *scope; /* the document of the piece; scope may be NULL */
+    const char *const *gone;
+    size_t gone_count;
+    bool all_gone;
+    const char *const *unknown;
+    size_t unknown_count;
+    stet_reason reason;
+} stet_turnover;
+/* Copies the turnover into the transaction; once per transaction. It is stored in the same SQLite transaction as the
+ * data. Unlike an observation it fails the data if it can't be stored: a graph beside records of another one would show
+ * old results as up to date, or list actions that no longer exist. */
+STET_CHECKED stet_status stet_observe_turn_over(stet_tx *tx, const stet_turnover *t, stet_error *err);
+
 /* Call this before anything is called up to date. It processes commits above marked_through, fetches marks that other
  * spaces could not push, and makes readers of a replaced or restored space unknown. If there is nothing to do and no
  * other space was read, it costs one integer comparison. Not allowed inside a transaction of the handle. */
@@ -505,7 +522,7 @@ STET_CHECKED stet_status stet_observe_gc(stet_space *s, const stet_observe_gc_op
                                          stet_error *err);
 
 /* Called by the commit inside its SQLite transaction with every applied member, in order. An observation never fails
- * the data: a failed observation is undone to a savepoint, and its action becomes unknown. A failure of the database
+ * the data: a failed observation is undone to a savepoint, and its action becomes unknown. A turnover does. A failure of the database
  * itself sticks to the handle as always. */
 typedef struct stet_applied {
     int64_t seq;                    /* 0: changed nothing */
@@ -515,6 +532,7 @@ typedef struct stet_applied {
     const stet_tx_read_record *reads; /* validated, each with the sequence up to which it holds */
     size_t read_count;
     const stet_observation *observation; /* or NULL */
+    const stet_turnover *turnover;       /* or NULL */
 } stet_applied;
 /* The changes of one document without ignored writes. A leaf above an ignored place is split: if a document or a member
  * was added or removed, `value` (the current value or, if removed, the former one) says what else lies there. */

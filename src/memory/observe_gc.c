@@ -39,9 +39,9 @@ static stet_status superfluous(stet_space *s, stet_numbers *out, stet_error *err
     return st;
 }
 
-/* Actions whose nodes no longer exist. A crash between replacing the graph of a piece and forgetting its removed nodes
- * leaves them. They are collected before the transaction, because that reads documents; an action that was observed
- * again meanwhile is left alone. */
+/* Actions whose nodes no longer exist. Earlier versions replaced the graph of a piece before they forgot its removed
+ * nodes: a crash in between left them. They are collected before the transaction, because that reads documents; an
+ * action that was observed again meanwhile is left alone. */
 typedef struct node {
     int64_t action, branch, piece, generation;
     char *name;

@@ -174,12 +174,25 @@ static stet_status command_start(void *state, stet_run *run, stet_error *err) {
         if (status == STET_OK)
             status = command_evaluate(run, s->root, s->files, &c->suspects, &c->spec, err);
     }
+    if (stet_run_waits(run)) {
+        stet_error why = STET_ERROR_INIT;
+        if (status != STET_OK && err)
+            stet_error_clear(err);
+        stet_fail(&why, STET_CANCELLED, "%s: it waits", run->name);
+        command_decline_run(c, &why);
+        return STET_OK;
+    }
     if (status != STET_OK) {
         command_run_free(c);
         return status;
     }
     command_step(c);
     return STET_OK;
+}
+
+/* A dependency file tells of more when the command has run. */
+static bool command_reads_first(stet_value descriptor) {
+    return !stet_value_find(descriptor, "depfile", 7, NULL);
 }
 
 static void command_cancel(void *state, stet_run *run) {
@@ -217,4 +230,5 @@ const stet_module_kind stet_module_command = {.version = STET_MODULE_VERSION,
                                               .stored = command_stored,
                                               .idle = command_idle,
                                               .pause = command_pause,
-                                              .names = command_names};
+                                              .names = command_names,
+                                              .reads_first = command_reads_first};

@@ -86,8 +86,8 @@ static stet_status gc_events(stet_project *p, stet_space *s, bool dry_run, int64
     return st;
 }
 
-/* Is the node of an action missing from the graph of its piece? A crash between replacing the graph and forgetting its
- * removed nodes leaves such actions. */
+/* Is the node of an action missing from the graph of its piece? Earlier versions replaced the graph before they forgot
+ * its removed nodes: a crash in between left such actions. */
 typedef struct last_piece {
     int64_t branch;
     stet_piece *piece;

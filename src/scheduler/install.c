@@ -40,9 +40,13 @@ typedef struct installing {
     stet_process_diff diff;
     stet_value source, set, unset;
     STET_VEC(char *) children; /* actions of children that are gone */
+    bool new_runtime;          /* it was set up by another version: nothing that is recorded counts */
 } installing;
 
 static void look_release(installing *in) {
+    for (size_t i = 0; i < in->children.len; i++)
+        stet_free(in->children.at[i]);
+    stet_vec_clear(&in->children);
     stet_process_diff_release(&in->diff);
     stet_process_free(in->old);
     stet_piece_free(in->before);
@@ -73,6 +77,7 @@ static stet_status look(installing *in, stet_error *err) {
         in->old = NULL;
     }
     in->process->generation = in->before ? in->before->generation + 1 : 1;
+    in->new_runtime = in->before && s->memo->durable && !stet_hash_equal(in->before->runtime, s->runtime);
     stet_process_compare(in->old, in->process, &in->diff);
     return STET_OK;
 }
@@ -156,6 +161,68 @@ static stet_status rehearse(const installing *in, stet_error *err) {
     return status;
 }
 
+typedef struct ranked {
+    int64_t rank;
+    size_t place;
+    const char *id;
+} ranked;
+
+static int by_rank(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* Which actions can't be trusted after this, and which are gone. A handler has no record: one that was a computation
+ * under the same name leaves that behind. */
+static void sort_out(const installing *in, id_list *fresh, id_list *gone) {
+    bool all = in->new_runtime;
+    for (size_t i = 0; i < in->diff.len; i++) {
+        const stet_process_change *c = &in->diff.at[i];
+        bool handler =
+            c->kind != STET_CHANGE_GONE && stet_stream_is_handler(stet_process_find(in->process, c->id)->row);
+        if (c->kind == STET_CHANGE_GONE || (c->kind == STET_CHANGE_CHANGED && handler))
+            *stet_vec_add(gone) = c->id;
+        else if (c->kind != STET_CHANGE_MOVED && !all && !handler)
+            *stet_vec_add(fresh) = c->id;
+    }
+    for (size_t i = 0; all && i < in->process->node_count; i++)
+        if (!stet_stream_is_handler(in->process->nodes[i].row)) /* no action: nothing is recorded of it */
+            *stet_vec_add(fresh) = in->process->nodes[i].id;
+    /* Numbers are given in this order, and what waits is taken up in the order of numbers: writers first. */
+    ranked *order = stet_alloc((fresh->len + 1) * sizeof *order);
+    for (size_t i = 0; i < fresh->len; i++)
+        order[i] =
+            (ranked){stet_value_as_int(stet_value_get(stet_process_find(in->process, fresh->at[i])->row, "rank")), i,
+                     fresh->at[i]};
+    qsort(order, fresh->len, sizeof *order, by_rank);
+    for (size_t i = 0; i < fresh->len; i++)
+        fresh->at[i] = order[i].id;
+    free(order);
+}
+
+/* Records go and are distrusted with the graph that they were of: whoever dies before leaves the old graph with its
+ * records, whoever dies after leaves the new one. */
+static stet_status turn_over(const installing *in, stet_tx *tx, stet_error *err) {
+    id_list fresh = {0}, gone = {0};
+    sort_out(in, &fresh, &gone);
+    for (size_t i = 0; i < in->children.len; i++)
+        *stet_vec_add(&gone) = in->children.at[i];
+    stet_turnover t = {.gone = gone.at,
+                       .gone_count = gone.len,
+                       .all_gone = in->before && !in->old, /* which nodes there were is not known */
+                       .unknown = fresh.at,
+                       .unknown_count = fresh.len,
+                       .reason = in->new_runtime ? STET_REASON_RUNTIME
+                                 : in->before    ? STET_REASON_GENERATION
+                                                 : STET_REASON_NEVER};
+    stet_status status = stet_memo_turn_over(in->s->memo, tx, in->key, t, err);
+    stet_vec_release(&fresh);
+    stet_vec_release(&gone);
+    return status;
+}
+
 /* The transaction that finishes setup: a group, stored as one. */
 static stet_status install(installing *in, stet_group *g, stet_error *err) {
     stet_piece_setup setup = setup_of(in, g);
@@ -178,6 +245,8 @@ static stet_status install(installing *in, stet_group *g, stet_error *err) {
         status = stet_piece_write(tx, &setup, err);
     if (status == STET_OK)
         status = drop_children(in, tx, err);
+    if (status == STET_OK)
+        status = turn_over(in, tx, err);
     if (status == STET_OK)
         status = stet_group_add(g, tx, NULL, NULL, err);
     if (status != STET_OK) {
@@ -220,46 +289,6 @@ static stet_status install_until_it_holds(installing *in, stet_error *err) {
     }
 }
 
-typedef struct ranked {
-    int64_t rank;
-    size_t place;
-    const char *id;
-} ranked;
-
-static int by_rank(const void *a, const void *b) {
-    const ranked *x = a, *y = b;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return x->place < y->place ? -1 : x->place > y->place;
-}
-
-/* Which actions can't be trusted after this, and which are gone. A handler has no record: one that was a computation
- * under the same name leaves that behind. */
-static void sort_out(const installing *in, bool all, id_list *fresh, id_list *gone) {
-    for (size_t i = 0; i < in->diff.len; i++) {
-        const stet_process_change *c = &in->diff.at[i];
-        bool handler =
-            c->kind != STET_CHANGE_GONE && stet_stream_is_handler(stet_process_find(in->process, c->id)->row);
-        if (c->kind == STET_CHANGE_GONE || (c->kind == STET_CHANGE_CHANGED && handler))
-            *stet_vec_add(gone) = c->id;
-        else if (c->kind != STET_CHANGE_MOVED && !all && !handler)
-            *stet_vec_add(fresh) = c->id;
-    }
-    for (size_t i = 0; all && i < in->process->node_count; i++)
-        if (!stet_stream_is_handler(in->process->nodes[i].row)) /* no action: nothing is recorded of it */
-            *stet_vec_add(fresh) = in->process->nodes[i].id;
-    /* Numbers are given in this order, and what waits is taken up in the order of numbers: writers first. */
-    ranked *order = stet_alloc((fresh->len + 1) * sizeof *order);
-    for (size_t i = 0; i < fresh->len; i++)
-        order[i] =
-            (ranked){stet_value_as_int(stet_value_get(stet_process_find(in->process, fresh->at[i])->row, "rank")), i,
-                     fresh->at[i]};
-    qsort(order, fresh->len, sizeof *order, by_rank);
-    for (size_t i = 0; i < fresh->len; i++)
-        fresh->at[i] = order[i].id;
-    free(order);
-}
-
 /* The same program, set up by somebody else while we waited: nothing but where it came from and the argument. */
 static stet_status write_rest(stet_tx *tx, void *ctx, stet_error *err) {
     installing *in = ctx;
@@ -272,9 +301,6 @@ static stet_status write_rest(stet_tx *tx, void *ctx, stet_error *err) {
     return status;
 }
 
-/* The order: distrust, set up, distrust what changed once more, forget. A crash after the first leaves actions unknown
- * that would have stood, or names of nodes that are not there yet: both harmless. Somebody who runs the old graph
- * between the first and the second step records an observation of the old code: the third takes it back. */
 static stet_status replace(installing *in, stet_sched_installed *out, stet_error *err) {
     stet_sched *s = in->s;
     /* What the branch inherited is told apart from what is new before the graph is another one. */
@@ -284,9 +310,7 @@ static stet_status replace(installing *in, stet_sched_installed *out, stet_error
         status = look(in, err);
     if (status != STET_OK)
         return status;
-    bool runtime = in->before && s->memo->durable && !stet_hash_equal(in->before->runtime, s->runtime);
-    stet_reason reason = runtime ? STET_REASON_RUNTIME : in->before ? STET_REASON_GENERATION : STET_REASON_NEVER;
-    if (in->before && in->old && !runtime && in->before->marked && in->diff.len == 0 &&
+    if (in->before && in->old && !in->new_runtime && in->before->marked && in->diff.len == 0 &&
         stet_hash_equal(in->before->program, in->process->program)) {
         *out = (stet_sched_installed){.generation = in->before->generation, .kept = in->diff.kept};
         return stet_space_transact(s->space, s->branch_name, write_rest, in, NULL, err);
@@ -296,23 +320,8 @@ static stet_status replace(installing *in, stet_sched_installed *out, stet_error
         status = stet_piece_keep_program(s->space, s->branch_name, in->pattern, err);
     if (status == STET_OK)
         status = stet_piece_keep_schemas(s->space, s->branch_name, in->process, err);
-    /* Which nodes there were is not known: nothing that is recorded of them counts. */
-    if (status == STET_OK && in->before && !in->old)
-        status = stet_memo_forget(s->memo, in->key, NULL, 0, err);
-    if (status != STET_OK)
-        return status;
-    id_list fresh = {0}, gone = {0};
-    sort_out(in, runtime, &fresh, &gone);
-    if (fresh.len > 0)
-        status = stet_memo_distrust(s->memo, in->key, fresh.at, fresh.len, reason, err);
     if (status == STET_OK)
         status = install_until_it_holds(in, err);
-    if (status == STET_OK && in->before && fresh.len > 0)
-        status = stet_memo_distrust(s->memo, in->key, fresh.at, fresh.len, reason, err);
-    for (size_t i = 0; i < in->children.len; i++)
-        *stet_vec_add(&gone) = in->children.at[i];
-    if (status == STET_OK && gone.len > 0)
-        status = stet_memo_forget(s->memo, in->key, gone.at, gone.len, err);
     *out = (stet_sched_installed){.created = !in->before,
                                   .changed = in->before != NULL,
                                   .generation = in->process->generation,
@@ -322,8 +331,6 @@ static stet_status replace(installing *in, stet_sched_installed *out, stet_error
         out->altered += in->diff.at[i].kind == STET_CHANGE_CHANGED;
         out->gone += in->diff.at[i].kind == STET_CHANGE_GONE;
     }
-    stet_vec_release(&fresh);
-    stet_vec_release(&gone);
     return status;
 }
 
@@ -415,23 +422,23 @@ stet_status stet_sched_set_up(stet_sched *s, const stet_sched_setup *setup, stet
     if (status == STET_OK)
         unload(s, in.key);
     stet_free(in.key);
-    for (size_t i = 0; i < in.children.len; i++)
-        stet_free(in.children.at[i]);
-    stet_vec_release(&in.children);
     look_release(&in);
+    stet_vec_release(&in.children);
     stet_process_free(in.process);
     return status;
 }
 
 typedef struct deleting {
     stet_sched *s;
-    const char *piece;
+    const char *piece, *key;
     bool more;
 } deleting;
 
 static stet_status delete_some(stet_tx *tx, void *ctx, stet_error *err) {
     deleting *d = ctx;
-    return stet_piece_drop(tx, d->s->space, d->s->branch, d->piece, 50000, &d->more, err);
+    stet_status status = stet_piece_drop(tx, d->s->space, d->s->branch, d->piece, 50000, &d->more, err);
+    return status == STET_OK ? stet_memo_turn_over(d->s->memo, tx, d->key, (stet_turnover){.all_gone = true}, err)
+                             : status;
 }
 
 stet_status stet_sched_delete(stet_sched *s, const char *piece, stet_error *err) {
@@ -443,13 +450,11 @@ stet_status stet_sched_delete(stet_sched *s, const char *piece, stet_error *err)
         stet_piece_free(p);
     else if (err)
         stet_error_clear(err);
-    deleting d = {s, piece, true};
+    char *key = stet_piece_key(piece);
+    deleting d = {s, piece, key, true};
     status = STET_OK;
     while (status == STET_OK && d.more)
         status = stet_space_transact(s->space, s->branch_name, delete_some, &d, NULL, err);
-    char *key = stet_piece_key(piece);
-    if (status == STET_OK)
-        status = stet_memo_forget(s->memo, key, NULL, 0, err); /* all of it */
     stet_free(key);
     return status;
 }

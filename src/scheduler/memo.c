@@ -168,41 +168,24 @@ stet_status stet_memo_load(stet_memo *x, const char *piece, const char *action, 
     return status == STET_OK ? stet_memo_get(x, number, arena, out, err) : status;
 }
 
-static stet_action_key *keys_of(const stet_docname *piece, const char *const *actions, size_t count) {
-    stet_action_key *keys = stet_alloc((count ? count : 1) * sizeof *keys);
-    for (size_t i = 0; i < count; i++)
-        keys[i] = (stet_action_key){piece->id, piece->scope, actions[i]};
-    return keys;
-}
-
-stet_status stet_memo_distrust(stet_memo *x, const char *piece, const char *const *actions, size_t count,
-                               stet_reason reason, stet_error *err) {
-    if (!x->durable)
-        return STET_OK;
-    enum { AT_ONCE = 100000 }; /* each is harmless by itself, and a million would take half a gigabyte */
-    stet_piece_id id;
-    stet_piece_id_of(piece, &id);
-    stet_action_key *keys = keys_of(&id.name, actions, count);
-    stet_status status = STET_OK;
-    for (size_t i = 0; i < count && status == STET_OK; i += AT_ONCE)
-        status = stet_observe_distrust(x->space, x->branch, keys + i, count - i < AT_ONCE ? count - i : AT_ONCE, reason,
-                                       err);
-    free(keys);
-    return status;
-}
-
-stet_status stet_memo_forget(stet_memo *x, const char *piece, const char *const *actions, size_t count,
-                             stet_error *err) {
+stet_status stet_memo_distrust(stet_memo *x, const char *piece, const char *action, stet_reason reason,
+                               stet_error *err) {
     if (!x->durable)
         return STET_OK;
     stet_piece_id id;
     stet_piece_id_of(piece, &id);
-    if (!actions)
-        return stet_observe_forget(x->space, x->branch, id.name.id, id.name.scope, NULL, 0, err);
-    stet_action_key *keys = keys_of(&id.name, actions, count);
-    stet_status status = stet_observe_forget(x->space, x->branch, id.name.id, id.name.scope, keys, count, err);
-    free(keys);
-    return status;
+    stet_action_key key = {id.name.id, id.name.scope, action};
+    return stet_observe_distrust(x->space, x->branch, &key, 1, reason, err);
+}
+
+stet_status stet_memo_turn_over(stet_memo *x, stet_tx *tx, const char *piece, stet_turnover t, stet_error *err) {
+    if (!x->durable)
+        return STET_OK;
+    stet_piece_id id;
+    stet_piece_id_of(piece, &id);
+    t.piece = id.name.id;
+    t.scope = id.name.scope;
+    return stet_observe_turn_over(tx, &t, err);
 }
 
 static bool stop(void *ctx, int64_t action, const char *name, size_t name_len, const void *bytes, size_t len) {

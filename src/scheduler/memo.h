@@ -77,12 +77,13 @@ STET_CHECKED stet_status stet_memo_load(stet_memo *x, const char *piece, const c
 /* STET_NOT_FOUND also for one that is of no piece, by its name. */
 STET_CHECKED stet_status stet_memo_get(stet_memo *x, int64_t number, stet_arena *arena, stet_memo_action *out,
                                        stet_error *err);
-/* distrust: makes these actions unknown, whether they are recorded or not. forget: removes them. Each is durable on
- * return; install.c describes the order that makes a crash in between harmless. */
-STET_CHECKED stet_status stet_memo_distrust(stet_memo *x, const char *piece, const char *const *actions, size_t count,
-                                            stet_reason reason, stet_error *err);
-STET_CHECKED stet_status stet_memo_forget(stet_memo *x, const char *piece, const char *const *actions, size_t count,
-                                          stet_error *err);
+/* Makes an action unknown. Durable on return. */
+STET_CHECKED stet_status stet_memo_distrust(stet_memo *x, const char *piece, const char *action, stet_reason reason,
+                                            stet_error *err);
+/* With the transaction that replaces the graph of a piece: makes the `unknown` actions unknown, whether they are
+ * recorded or not, and removes those that are `gone`. `t` without a piece. */
+STET_CHECKED stet_status stet_memo_turn_over(stet_memo *x, stet_tx *tx, const char *piece, stet_turnover t,
+                                             stet_error *err);
 /* Is any action of the piece recorded? */
 STET_CHECKED stet_status stet_memo_knows(stet_memo *x, const char *piece, bool *out, stet_error *err);
 /* Holds one snapshot of the space over many look-ups, which would each begin their own otherwise. False: there already

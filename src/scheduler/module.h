@@ -96,6 +96,9 @@ typedef struct stet_module_kind {
     /* Tells which files the node names by its descriptor and its inputs as they are written. `root` is that of the
      * project; NULL: not known. May be NULL: none. Needs no open state. */
     void (*names)(const char *root, stet_value descriptor, stet_value node, stet_named_fn each, void *ctx);
+    /* Does a run read all that it ever reads when it starts, before it does anything that shows outside, and then ask
+     * stet_run_waits? NULL: no. Needs no open state. */
+    bool (*reads_first)(stet_value descriptor);
 } stet_module_kind;
 
 /* Finds a kind by its type; NULL: unknown. Defined in src/module/kinds.c, and declared here because the scheduler looks
@@ -157,6 +160,10 @@ void stet_run_suspend(stet_run *run);
  * has another process run the action since, and does its result stand? Then the run has ended, and nothing is recorded
  * of it. Outside of sections. */
 bool stet_run_yield(stet_run *run);
+/* For a kind with `reads_first`, with everything read, or with the failure to read it, and before a result is given: is
+ * something among it that a failed action makes, or that is outdated? Then the run is declined (STET_CANCELLED): what
+ * the action read in its last run did not tell, because it reads something else by now. */
+bool stet_run_waits(stet_run *run);
 /* Have other processes written since this settling began? Then what made the run begin may not hold any more: a kind
  * whose work is seen outside asks this under the lock that keeps others from doing the same, and yields or reads again.
  */
@@ -207,6 +214,7 @@ typedef struct stet_run_ops {
     stet_status (*refresh)(stet_run *run, stet_error *err);
     bool (*yield)(stet_run *run);                                                           /* NULL: false */
     bool (*has_company)(const stet_run *run);                                               /* NULL: false */
+    bool (*waits)(stet_run *run);                                                           /* NULL: false */
     stet_status (*raw)(stet_run *run, stet_pathref path, stet_value *out, stet_error *err); /* NULL: read */
     stet_status (*children)(stet_run *run, const stet_run_child *at, size_t len, stet_error *err);
     stet_status (*send)(stet_run *run, stet_pathref path, stet_value event, stet_error *err); /* consumes */

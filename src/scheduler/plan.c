@@ -95,7 +95,7 @@ uint32_t stet_plan_add(stet_plan *p, const char *name, size_t len, const stet_pl
     p->nodes.at[id] = (node){
         .name = copy_name(name, len),
         .flags = (o->effect ? N_EFFECT : 0) | (o->certain ? N_CERTAIN : 0) | (o->effect || o->late ? N_LATE : 0) |
-                 (o->materializer ? N_MATERIALIZER : 0),
+                 (o->materializer ? N_MATERIALIZER : 0) | (o->makes_files ? N_MAKES : 0),
         .rank = o->rank,
         .circle = o->circle,
         .turn = o->turn,
@@ -169,6 +169,7 @@ void stet_plan_replace(stet_plan *p, uint32_t id, const stet_plan_opts *o) {
     n->debounce_ms = o->debounce_ms;
     n->throttle_ms = o->throttle_ms;
     n->flags = o->certain ? n->flags | N_CERTAIN : n->flags & ~(uint32_t)N_CERTAIN;
+    n->flags = o->makes_files ? n->flags | N_MAKES : n->flags & ~(uint32_t)N_MAKES;
     n->flags = o->materializer ? n->flags | N_MATERIALIZER : n->flags & ~(uint32_t)N_MATERIALIZER;
     p->live_epoch++;
 }
@@ -287,7 +288,7 @@ static void forget_downstream(stet_plan *p, uint32_t id) {
 
 bool stet_plan_unload(stet_plan *p, uint32_t id) {
     node *n = &p->nodes.at[id];
-    if (n->flags & ~(uint32_t)(N_CERTAIN | N_EFFECT | N_LATE | N_FILLED)) /* and none that leads to others */
+    if (n->flags & ~(uint32_t)(N_CERTAIN | N_EFFECT | N_LATE | N_FILLED | N_MAKES)) /* and none that leads to others */
         return false;
     if (upstream_runs(p, id))
         return false; /* it may stand between that and one that has to wait for it */
@@ -473,6 +474,60 @@ static bool put_behind_writer(stet_plan *p, uint32_t id) {
     return true;
 }
 
+typedef struct named {
+    const char *name;
+    uint32_t id;
+} named;
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const named *)a)->name, ((const named *)b)->name);
+}
+
+/* Numbers follow the order in which actions were loaded; names are the same in every process. */
+static void sort_by_name(const stet_plan *p, stet_plan_nodes *list) {
+    named *all = stet_alloc((list->len + 1) * sizeof *all);
+    for (size_t i = 0; i < list->len; i++)
+        all[i] = (named){p->nodes.at[list->at[i]].name, list->at[i]};
+    qsort(all, list->len, sizeof *all, by_name);
+    for (size_t i = 0; i < list->len; i++)
+        list->at[i] = all[i].id;
+    stet_free(all);
+}
+
+/* The last node of a shortest way from this one back to it, over `from`; STET_PLAN_NONE: there is none. */
+static uint32_t find_cycle(stet_plan *p, uint32_t id) {
+    uint32_t stamp = ++p->stamp;
+    stet_plan_nodes queue = {0};
+    uint32_t last = STET_PLAN_NONE;
+    *stet_vec_add(&queue) = id;
+    p->nodes.at[id].from = STET_PLAN_NONE;
+    /* Breadth first: the shortest way round is the one to show. */
+    for (size_t head = 0; head < queue.len && last == STET_PLAN_NONE; head++) {
+        uint32_t at = queue.at[head], writes = p->nodes.at[at].write_count + p->nodes.at[at].envelope_count;
+        for (uint32_t w = 0; w < writes && last == STET_PLAN_NONE; w++) {
+            const node *n = &p->nodes.at[at];
+            edge e = w < n->write_count ? n->writes[w] : n->envelopes[w - n->write_count];
+            stet_vec_clear(&p->found);
+            stet_plan_readers(p, e.doc, plan_path_at(p, e.path), STET_KEYSET, &p->found);
+            sort_by_name(p, &p->found);
+            for (size_t i = 0; i < p->found.len; i++) {
+                uint32_t r = p->found.at[i];
+                if (r == id && at != id) {
+                    last = at;
+                    break;
+                }
+                if (r == id || p->nodes.at[r].seen == stamp)
+                    continue;
+                p->nodes.at[r].seen = stamp;
+                p->nodes.at[r].from = at;
+                *stet_vec_add(&queue) = r;
+            }
+        }
+    }
+    stet_vec_release(&queue);
+    return last;
+}
+
 /* R5: a circle is put aside at the same member whichever began, the first by turn of those that run without an end. One
  * that got ahead of it runs on until that one has had its runs. */
 static bool gives_way(const stet_plan *p, const node *n) {
@@ -484,6 +539,14 @@ static bool gives_way(const stet_plan *p, const node *n) {
             return true;
     }
     return false;
+}
+
+/* R5 */
+static bool runs_without_end(stet_plan *p, uint32_t id) {
+    const node *n = &p->nodes.at[id];
+    if (n->runs >= STET_PLAN_MAX_RUNS)
+        return !gives_way(p, n);
+    return (n->flags & N_MAKES) && n->runs >= STET_PLAN_MAX_MAKING && find_cycle(p, id) != STET_PLAN_NONE;
 }
 
 stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_error *err) {
@@ -541,7 +604,7 @@ stet_status stet_plan_next(stet_plan *p, int64_t now, stet_plan_step *out, stet_
             plan_timer_push(p, due, id);
             continue;
         }
-        if (n->runs >= STET_PLAN_MAX_RUNS && !gives_way(p, n)) {
+        if (runs_without_end(p, id)) {
             n->flags |= N_ASIDE;
             continue;
         }
@@ -715,55 +778,9 @@ uint32_t stet_plan_runs(const stet_plan *p, uint32_t id) {
     return p->nodes.at[id].runs;
 }
 
-typedef struct named {
-    const char *name;
-    uint32_t id;
-} named;
-
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const named *)a)->name, ((const named *)b)->name);
-}
-
-/* Numbers follow the order in which actions were loaded; names are the same in every process. */
-static void sort_by_name(const stet_plan *p, stet_plan_nodes *list) {
-    named *all = stet_alloc((list->len + 1) * sizeof *all);
-    for (size_t i = 0; i < list->len; i++)
-        all[i] = (named){p->nodes.at[list->at[i]].name, list->at[i]};
-    qsort(all, list->len, sizeof *all, by_name);
-    for (size_t i = 0; i < list->len; i++)
-        list->at[i] = all[i].id;
-    stet_free(all);
-}
-
 bool stet_plan_cycle(stet_plan *p, uint32_t id, stet_buf *out) {
-    uint32_t stamp = ++p->stamp;
     stet_plan_nodes queue = {0};
-    uint32_t last = STET_PLAN_NONE;
-    *stet_vec_add(&queue) = id;
-    p->nodes.at[id].from = STET_PLAN_NONE;
-    /* Breadth first: the shortest way round is the one to show. */
-    for (size_t head = 0; head < queue.len && last == STET_PLAN_NONE; head++) {
-        uint32_t at = queue.at[head];
-        for (uint32_t w = 0; w < p->nodes.at[at].write_count && last == STET_PLAN_NONE; w++) {
-            edge e = p->nodes.at[at].writes[w];
-            stet_vec_clear(&p->found);
-            stet_plan_readers(p, e.doc, plan_path_at(p, e.path), STET_KEYSET, &p->found);
-            sort_by_name(p, &p->found);
-            for (size_t i = 0; i < p->found.len; i++) {
-                uint32_t r = p->found.at[i];
-                if (r == id && at != id) {
-                    last = at;
-                    break;
-                }
-                if (r == id || p->nodes.at[r].seen == stamp)
-                    continue;
-                p->nodes.at[r].seen = stamp;
-                p->nodes.at[r].from = at;
-                *stet_vec_add(&queue) = r;
-            }
-        }
-    }
-    stet_vec_clear(&queue);
+    uint32_t last = find_cycle(p, id);
     for (uint32_t at = last; at != STET_PLAN_NONE; at = p->nodes.at[at].from)
         *stet_vec_add(&queue) = at;
     for (size_t i = queue.len; i > 0; i--)

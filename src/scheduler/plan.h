@@ -32,7 +32,10 @@
  *   R4. Reads are replaced after each run. If that makes an action live that was not, it is considered at once. If that
  *       removes the last path to a demand, the actions that wait there are put aside without having run.
  *   R5. An action that ran STET_PLAN_MAX_RUNS times in one settling is put aside and reported with its cycle; the
- *       others continue. Of a circle that is known from the graph it is always the same member.
+ *       others continue. Of a circle that is known from the graph it is always the same member. An action
+ *       that makes files is put aside after STET_PLAN_MAX_MAKING runs already, if it is in a cycle: commands that read
+ *       each other's files seldom come to rest, and each run costs. A cycle is no proof, because a read may be of a word
+ *       that only might be the name of a file; but such a cycle has come to rest by then.
  *   R6. A failed action is not dirty: it runs again when a read changes, or when it is marked.
  *   R7. What an action wrote belongs to it: a change there by another writer makes it dirty.
  *   R8. A materializer may write anywhere inside its envelopes, and only its run tells where. An envelope is a path to
@@ -56,8 +59,9 @@
 
 #include "base/change.h"
 
-#define STET_PLAN_NONE     UINT32_MAX
-#define STET_PLAN_MAX_RUNS 100
+#define STET_PLAN_NONE       UINT32_MAX
+#define STET_PLAN_MAX_RUNS   100
+#define STET_PLAN_MAX_MAKING 4
 
 typedef struct stet_plan stet_plan;
 
@@ -76,6 +80,7 @@ typedef struct stet_plan_opts {
     bool late;         /* runs only when all waiting actions are known (stet_plan_known); effects are always late */
     bool certain;      /* known to be live without a walk */
     bool materializer; /* also runs at idle */
+    bool makes_files;  /* R5 */
     uint32_t circle;   /* not 0: actions with the same number read each other in a cycle, */
     uint32_t turn;     /* and run in this order: none is put behind one with a larger turn */
     int64_t debounce_ms, throttle_ms;

@@ -33,12 +33,13 @@ enum {
     N_MATERIALIZER = 16384,
     N_IDLE = 32768, /* a materializer whose turn has come: wanted until it has run */
     N_LATE = 65536,
-    N_HELD = 131072,       /* late, and waits until all is known */
-    N_LEFT = 262144,       /* not to be run before something changes */
-    N_BLOCKS = 524288,     /* failed or was left in this settling: others may be left because of it */
-    N_LEADS = 1048576,     /* the output leads to what others write: it is `into` of some */
-    N_FILLED = 2097152,    /* the output led nowhere before its last run */
-    N_DISTRUSTED = 4194304 /* marked as unknown while it ran */
+    N_HELD = 131072,        /* late, and waits until all is known */
+    N_LEFT = 262144,        /* not to be run before something changes */
+    N_BLOCKS = 524288,      /* failed or was left in this settling: others may be left because of it */
+    N_LEADS = 1048576,      /* the output leads to what others write: it is `into` of some */
+    N_FILLED = 2097152,     /* the output led nowhere before its last run */
+    N_DISTRUSTED = 4194304, /* marked as unknown while it ran */
+    N_MAKES = 8388608       /* it makes files */
 };
 #define N_PENDING (N_DIRTY | N_UNKNOWN)
 #define N_AGAIN   (N_REDIRTY | N_DISTRUSTED)

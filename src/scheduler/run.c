@@ -96,6 +96,10 @@ bool stet_run_yield(stet_run *run) {
     return run->ops->yield && run->ops->yield(run);
 }
 
+bool stet_run_waits(stet_run *run) {
+    return run->ops->waits && run->ops->waits(run);
+}
+
 bool stet_run_has_company(const stet_run *run) {
     return run->ops->has_company && run->ops->has_company(run);
 }

@@ -99,7 +99,10 @@ static stet_status end_run(action_run *r, stet_error *err) {
             dropped = true;
         } else {
             drop_transaction(r);
-            sched_run_leave(r);
+            if (status == STET_OK && r->turn != SCHED_GO)
+                status = sched_run_give_way(r, r->turn, err);
+            else
+                sched_run_leave(r);
         }
     } else {
         if (!r->tx)

@@ -337,7 +337,7 @@ void sched_cells_learn(action_run *r) {
     stet_sched *s = r->s;
     const sched_action *a = r->a;
     write_list l = {0};
-    if (!a->has_cells)
+    if (!a->has_cells && r->docs.len == 0)
         return;
     stet_arena arena = STET_ARENA_INIT;
     stet_address *set;

@@ -6,7 +6,8 @@
  *       is not stored: it stays as dirty as it was, keeps its last good output, and is never counted as a failure.
  *       Synchronous actions are run first and judged by what they read. Asynchronous actions and effects are judged
  *       before they begin, by what their inputs lead to; children also by what the list leads to that they are made
- *       from.
+ *       from. A command is judged by what it read in its last run, too; if something of that has changed, only what it
+ *       reads now counts, and it tells before it begins (stet_run_waits).
  *   F3. An action does not wait for one that waits for the action itself. So in a cycle there is always one failure
  *       that the others wait for. Nodes that read each other by their pattern have a fixed order (graph/order.c): none
  *       waits for one that comes later, so it is always the same one that fails.
@@ -483,11 +484,25 @@ static bool behind_outdated(stet_sched *s, const sched_action *a, const read_lis
     return found;
 }
 
+sched_turn sched_turn_now(action_run *r) {
+    const stet_tx_read_record *at;
+    size_t count;
+    read_list l = {0};
+    stet_arena arena = STET_ARENA_INIT;
+    stet_tx_reads(r->tx, &arena, &at, &count);
+    add_reads(r->s, at, count, &l);
+    add_list_of(r->s, r->a, &arena, &l);
+    sched_turn turn = conclude(r->s, r->a, &l, BEGINS);
+    stet_vec_release(&l);
+    stet_arena_release(&arena);
+    return turn == SCHED_LATER ? SCHED_GO : turn; /* what its inputs lead to in other spaces was judged before */
+}
+
 stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, stet_error *err) {
     stet_reader r = {.record = true, .space = sched_space, .ctx = s};
     stet_arena arena = STET_ARENA_INIT;
     stet_value bindings = stet_value_get(a->row, "inputs"), module = stet_value_get(a->row, "module");
-    read_list l = {0};
+    read_list l = {0}, named = {0}; /* all of them, and those without what only its last run tells */
     *out = SCHED_GO;
     stet_status status = s->batch.group ? stet_tx_begin_in(s->batch.group, &r.tx, err)
                                         : stet_tx_begin(s->space, s->branch_name, &r.tx, err);
@@ -509,6 +524,8 @@ stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, s
     size_t count;
     stet_tx_reads(r.tx, &arena, &at, &count);
     add_reads(s, at, count, &l);
+    add_reads(s, at, count, &named);
+    add_list_of(s, a, &arena, &named);
     /* And what a command found while it ran, which its inputs do not name. */
     size_t known = a->kind->asynchronous ? stet_plan_reads(s->plan, a->id, NULL, 0) : 0;
     stet_plan_read *reads = stet_arena_alloc(&arena, (known + 1) * sizeof *reads);
@@ -517,6 +534,12 @@ stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, s
         *stet_vec_add(&l) = reads[i];
     add_list_of(s, a, &arena, &l);
     *out = conclude(s, a, &l, BEGINS);
+    bool outdated;
+    a->unsure = *out == SCHED_WAITS && known > 0 && !a->effect && pending(s, a) && !a->asked && a->kind->reads_first &&
+                a->kind->reads_first(module) && judge(s, a, &named, &outdated) == SCHED_GO && !outdated;
+    if (a->unsure)
+        *out = SCHED_GO;
+    stet_vec_release(&named);
     if (*out == SCHED_GO && a->effect && stet_plan_queued(s->plan) > 0 && a->postponed < MAX_BEHIND &&
         behind_outdated(s, a, &l)) {
         a->postponed++;
@@ -613,7 +636,7 @@ stet_status sched_doubt_waiting(stet_sched *s, stet_error *err) {
         if (!a->failed || !stet_plan_is_left(s->plan, a->id))
             continue;
         a->failed = a->asked = false;
-        status = stet_memo_distrust(s->memo, a->piece->piece->key, &a->node, 1, STET_REASON_WAITS, err);
+        status = stet_memo_distrust(s->memo, a->piece->piece->key, a->node, STET_REASON_WAITS, err);
     }
     return status;
 }

@@ -68,8 +68,10 @@ typedef struct sched_action {
     uint32_t cause;     /* while it waits: the failed action that it waits for, in the plan */
     stet_sched *in;     /* of this scheduler: its own, or that of another space */
     uint32_t own_reads; /* while it waits: how many of its reads in the plan are recorded or declared, plus one */
-    uint8_t postponed;  /* times in this settling that it gave way to one that failed before and runs again */
-    bool came_back;     /* it was unloaded in this settling before: it stays in memory */
+    /* What it read in its last run has changed, and only there something failed: it is judged by what it reads now. */
+    bool unsure;
+    uint8_t postponed; /* times in this settling that it gave way to one that failed before and runs again */
+    bool came_back;    /* it was unloaded in this settling before: it stays in memory */
 } sched_action;
 
 #define SCHED_WINDOW 10000
@@ -303,6 +305,14 @@ typedef struct sched_earlier {
 } sched_earlier;
 
 /* One run of one action. */
+/* May an action run now? In sched_failed.c. */
+typedef enum sched_turn {
+    SCHED_GO,        /* nothing upstream failed */
+    SCHED_WAITS,     /* something did */
+    SCHED_POSTPONED, /* something did before, or is outdated, and is going to run again: that comes first */
+    SCHED_LATER      /* it is going to read cells of other spaces that it did not read before: those come first */
+} sched_turn;
+
 typedef struct action_run {
     stet_run base; /* first: module kinds see this */
     stet_sched *s;
@@ -322,6 +332,7 @@ typedef struct action_run {
     bool asynchronous;            /* start has returned: its end stores it */
     bool unwanted;                /* it is stopped as soon as start has returned */
     bool placed;                  /* its output is written already */
+    sched_turn turn;              /* what stet_run_waits has said */
     bool leads;                   /* links in what it wrote show more than it or its children make (sched_want.c) */
     struct sched_lists *children; /* made and gone; NULL: it is no coordinator */
     STET_VEC(sched_sent) sent;    /* by a handler: events that are delivered after it */
@@ -471,12 +482,6 @@ bool sched_part(const stet_sched *s, const sched_piece *p);
 STET_CHECKED stet_status sched_meet_failures(stet_sched *s, stet_error *err);
 /* Marks what failed before, so that it runs again if it is wanted. Once for each scheduler. */
 STET_CHECKED stet_status sched_retry(stet_sched *s, stet_error *err);
-typedef enum sched_turn {
-    SCHED_GO,        /* nothing upstream failed */
-    SCHED_WAITS,     /* something did */
-    SCHED_POSTPONED, /* something did before, or is outdated, and is going to run again: that comes first */
-    SCHED_LATER      /* it is going to read cells of other spaces that it did not read before: those come first */
-} sched_turn;
 /* Is there a failure, here or in a space that is read? */
 bool sched_has_trouble(const stet_sched *s);
 /* Finds the actions downstream of failed ones (F5). Nothing may be under way in a transaction. */
@@ -495,6 +500,9 @@ STET_CHECKED stet_status sched_waits_far(stet_sched *s, sched_action *a, bool *o
 /* Does the run of an action count, by what it read? If not, all of that is among its reads in the plan then. */
 sched_turn sched_turn_of(stet_sched *s, sched_action *a, const stet_tx_read_record *at, size_t count, bool failed);
 /* The same for an action that must not even begin, by what its inputs lead to now. */
+/* By what a run has read so far, before it does anything. */
+sched_turn sched_turn_now(action_run *r);
+STET_CHECKED stet_status sched_run_give_way(action_run *r, sched_turn turn, stet_error *err);
 STET_CHECKED stet_status sched_turn_before(stet_sched *s, sched_action *a, sched_turn *out, stet_error *err);
 /* Adds to the reads of an action in the plan, until it does not wait any more. True: some of it is new. */
 bool sched_also_reads(stet_sched *s, sched_action *a, const stet_plan_read *more, size_t count);

@@ -579,6 +579,8 @@ static stet_plan_opts plan_opts(stet_sched *s, sched_action *a) {
     return (stet_plan_opts){.rank = rank > 0 && rank < INT32_MAX ? (uint32_t)rank + sched_child_place(s, a) : 0,
                             .effect = a->effect,
                             .materializer = a->unasked,
+                            .makes_files =
+                                stet_value_count(stet_value_get(stet_value_get(a->row, "module"), "produces")) > 0,
                             .circle = a->circle,
                             .turn = a->turn,
                             .late = a->kind && a->kind->asynchronous,

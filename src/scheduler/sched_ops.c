@@ -126,6 +126,15 @@ static bool run_yield(stet_run *run) {
     return r->asynchronous && sched_async_yield(r);
 }
 
+static bool run_waits(stet_run *run) {
+    action_run *r = (action_run *)run;
+    if (!r->a->unsure || !r->tx)
+        return false;
+    r->a->unsure = false;
+    r->turn = sched_turn_now(r);
+    return r->turn != SCHED_GO;
+}
+
 static bool run_has_company(const stet_run *run) {
     const stet_sched *s = ((const action_run *)run)->s;
     return s->company || stet_memo_version(s->space) != s->version;
@@ -143,6 +152,7 @@ const stet_run_ops sched_run_ops = {.read = run_read,
                                     .refresh = run_refresh,
                                     .yield = run_yield,
                                     .has_company = run_has_company,
+                                    .waits = run_waits,
                                     .peek = run_peek,
                                     .raw = run_raw,
                                     .children = run_children,

@@ -32,10 +32,11 @@ void sched_report_cycles(stet_sched *s) {
         stet_error e = STET_ERROR_INIT;
         bool found = stet_plan_cycle(s->plan, a->id, &way);
         if (found)
-            stet_fail(&e, STET_LIMIT, "it ran %d times and did not come to rest: %s", STET_PLAN_MAX_RUNS,
-                      stet_buf_cstr(&way));
+            stet_fail(&e, STET_LIMIT, "it ran %u times and did not come to rest: %s",
+                      (unsigned)stet_plan_runs(s->plan, a->id), stet_buf_cstr(&way));
         else
-            stet_fail(&e, STET_LIMIT, "it ran %d times and did not come to rest", STET_PLAN_MAX_RUNS);
+            stet_fail(&e, STET_LIMIT, "it ran %u times and did not come to rest",
+                      (unsigned)stet_plan_runs(s->plan, a->id));
         stet_hint(&e, "break the circle, or make it come to rest");
         sched_problem(s, a, &e, found ? stet_buf_cstr(&way) : NULL);
         stet_error_clear(&e);

@@ -476,7 +476,7 @@ static stet_status put_off(stet_sched *s, sched_action *a, sched_turn turn, stet
 }
 
 /* It read what a failed one should have made: what it made of that is of no use. */
-static stet_status give_way(action_run *r, sched_turn turn, stet_error *err) {
+stet_status sched_run_give_way(action_run *r, sched_turn turn, stet_error *err) {
     stet_reader_release(&r->reader);
     stet_tx_abort(r->tx);
     r->tx = NULL;
@@ -510,7 +510,7 @@ static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
         stet_tx_reads(r.tx, &s->arena, &at, &count);
         sched_turn turn = sched_turn_of(s, a, at, count, r.failed && !a->effect);
         if (turn != SCHED_GO)
-            return give_way(&r, turn, err);
+            return sched_run_give_way(&r, turn, err);
     }
     if (!sched_run_tells_nothing(&r))
         return sched_run_store(&r, err);

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Paths that change their type. Every path of a small tree is in turn a file, a directory, a link (to a file, a directory, an output, or nothing) and
 absent; so are the directories above it. Commands make files, directories and links beside the tree, also one for each source; they come, go, change their
-outputs, and leave files behind. Readers read the tree and the outputs in every way: as an input, a directory, a pattern, a list of `each`, by a dependency
+outputs, names and ways to fail, and leave files behind. Outputs are edited and deleted by hand, sources touched, and their modes changed. Readers read the tree and the outputs in every way: as an input, a directory, a pattern, a list of `each`, by a dependency
 file, by words of a command, and as documents from JavaScript and `ref`. Now and then `stet run` is killed while commands run, and these go on.
 
 The oracle is a fresh project with the sources alone. After each step:
   - before a run, what is shown as standing is what the fresh project has;
   - after `stet run -k` each node has the fresh project's value, or fails as it does there; while files of removed nodes lie around, it may fail instead and
-    name such a file; when they are removed, it has the fresh project's value;
+    name such a file; when the way out that the error names is taken, or they are removed by hand, it has the fresh project's value;
   - a run that ends with 0 leaves nothing to do: for `action list`, `run -n` and another run; `get --fresh` gives the same value.
 
 STET_SEED, STET_STEPS (projects)."""
@@ -47,11 +47,11 @@ WAYS = {
 }
 VALUE = ("js-file", "js-pattern", "js-content", "ref-file", "ref-pattern")
 # What may be read, and where links may lead, seen from the project.
-FILES = ["s/a", "s/a/x", "s/a/x/x", "s/b/x", "s/c", "s/c/x", "g/p", "g/d/x", "g/l", "g/l/x", "g/m", "g/e/1", "g/e/2", "g/t/x"]
-DIRS = ["s/a", "s/b", "s/c", "s/a/x", "g/d", "g/l", "g/e", "g/t"]
+FILES = ["s/a", "s/a/x", "s/a/x/x", "s/b/x", "s/c", "s/c/x", "g/p", "g/d/x", "g/l", "g/l/x", "g/m", "g/e/1", "g/e/2", "g/t/x", "v/g/p"]
+DIRS = ["s/a", "s/b", "s/c", "s/a/x", "g/d", "g/l", "g/e", "g/t", "v/g"]
 MAKERS = {
-    "p": 'command="cat in > {out}"\nfiles="in"\nproduces="g/p"',
-    "d": 'command="mkdir -p {out}/sub; cat in > {out}/x; echo y > {out}/sub/y"\nfiles="in"\nproduces="g/d"',
+    "p": 'command="test ! -e stop && cat in > {out}"\nfiles="in"\nproduces="MOVEDg/p"',
+    "d": 'command="mkdir -p {out}/sub; cat in > {out}/x; echo y > {out}/sub/y"\nfiles="in"\nproduces="MOVEDg/d"',
     "l": 'command="ln -s ../TARGET {out}"\nproduces="g/l"\nscripts=false',
     "m": 'command="ln -s p {out}"\nfiles="g/p"\nproduces="g/m"\nscripts=false',
     "e": 'each="src/*"\ncommand="SLEEPcat {in} > {out}"\nproduces="g/e/{in.name}"',
@@ -74,6 +74,7 @@ class Project:
     def __init__(self):
         self.tree = {}  # path below s -> None (a directory), text, or ("link", target)
         self.src, self.text, self.target, self.slow = {"1": "one\n"}, "t0\n", "s/a", False
+        self.moved, self.renamed, self.run_by, self.stop = set(), set(), set(), False  # makers, makers, sources that are executable, does p fail?
         self.makers = {m for m in MAKERS if rnd.random() < 0.6}
         self.readers = []
         for i in range(pick([2, 3, 4])):
@@ -116,12 +117,15 @@ class Project:
 
     def targets(self, path):
         top = "s/" + path.split("/")[0]
-        return [p for p in ["s/a", "s/b", "s/c", "s/b/x", "g/p", "g/d", "g/l", "g/e", "g/m", "g/e/1", "g/e/2", "g/t", "s/gone"] if not p.startswith(top)]
+        return [p for p in ["s/a", "s/b", "s/c", "s/b/x", "g/p", "g/d", "g/l", "g/e", "g/m", "g/e/1", "g/e/2", "g/t", "s/gone", "v/g/p"] if not p.startswith(top)]
+
+    def name(self, maker):
+        return maker + maker if maker in self.renamed else maker
 
     def pattern(self):
         text = 'name="p"\n'
         for m in sorted(self.makers):
-            text += f"[nodes.{m}]\n" + MAKERS[m].replace("TARGET", self.target).replace("SLEEP", "sleep 0.4; " if self.slow else "") + "\n"
+            text += f"[nodes.{self.name(m)}]\n" + MAKERS[m].replace("MOVED", "v/" if m in self.moved else "").replace("TARGET", self.target).replace("SLEEP", "sleep 0.4; " if self.slow else "") + "\n"
         for name, way, f, d in self.readers:
             text += f"[nodes.{name}]\n" + re.sub(r"\bD\b", d, re.sub(r"\bF\b", f, re.sub(r"\bN\b", name, WAYS[way]))) + "\n"
             if way.startswith("each"):
@@ -137,6 +141,9 @@ class Project:
         (where / "src").mkdir(exist_ok=True)
         want = {s / p: v for p, v in self.tree.items()} | {where / "src" / n: t for n, t in self.src.items()}
         (where / "g/e").mkdir(parents=True, exist_ok=True)  # directories that become empty stay: it never does
+        want |= {where / "stop": ""} if self.stop else {}
+        if not self.stop:
+            wipe(where / "stop")
         want |= {where / "in": self.text, where / "stet.toml": self.pattern(), where / "fixed": "fixed\n", where / "g/e/keep": "keep\n"}
         for p in sorted([*s.rglob("*"), *(where / "src").iterdir()], key=lambda p: len(p.parts)):
             inside = not any(a.is_symlink() for a in p.parents)
@@ -159,9 +166,19 @@ class Project:
                 p.symlink_to(to)
             else:
                 p.write_text(v)
+        for p in [where / "in", *(where / "src" / n for n in self.src), *(s / p for p, v in self.tree.items() if isinstance(v, str))]:
+            mode = 0o755 if str(p.relative_to(where)) in self.run_by else 0o644
+            if p.stat().st_mode & 0o777 != mode:
+                p.chmod(mode)
+
+    def mine(self):
+        """Outputs that nodes of the pattern make, and that are there."""
+        out = {"p": "g/p", "d": "g/d/x", "l": "g/l", "m": "g/m", "t": "g/t", "e": "g/e/1"}
+        paths = [root / (("v/" if m in self.moved else "") + out[m]) for m in self.makers] + [root / "out" / n for n, w, *_ in self.readers]
+        return [p for p in paths if p.is_symlink() or p.is_file()]
 
     def change(self):
-        what = pick(["put", "put", "put", "put", "put", "maker", "maker", "edit", "text", "target", "source", "source", "reader"])
+        what = pick(["put", "put", "put", "put", "put", "maker", "maker", "edit", "text", "target", "source", "source", "reader", "move", "rename", "stop", "mode", "touch", "hand", "delete"])
         if what == "put":
             path = pick(["a", "b", "c", "a/x", "b/x", "c/x", "a/x/x"])
             what += f" {path} {self.put(path)} {self.tree.get(path)!r}"
@@ -185,7 +202,29 @@ class Project:
             else:
                 self.src[n] = self.text_of()
             what += f" {n} {'comes' if n in self.src else 'goes'}"
-        else:
+        elif what in ("move", "rename"):
+            m = pick(["p", "d"] if what == "move" else list(MAKERS))
+            changed = self.moved if what == "move" else self.renamed
+            changed ^= {m}
+            what += " " + m
+        elif what == "stop":
+            self.stop = not self.stop
+            what += f" {self.stop}"
+        elif what == "mode":
+            p = pick(["in", "src/1", "s/b", "s/b/x", "s/a/x"])
+            self.run_by ^= {p}
+            what += " " + p
+        elif what == "touch":
+            for p in [root / "in", *(root / "src").iterdir()]:
+                os.utime(p)
+        elif what in ("hand", "delete") and self.mine():
+            p = pick(self.mine())
+            if what == "delete" or p.is_symlink():
+                p.unlink()
+            else:
+                p.write_text(p.read_text() + "by hand\n")
+            what += f" {p.relative_to(root)}"
+        elif what == "reader":
             i = rnd.randrange(len(self.readers))
             self.readers[i] = (self.readers[i][0], pick(list(WAYS)), pick(FILES), pick(DIRS))
             what += f" {self.readers[i]}"
@@ -194,7 +233,8 @@ class Project:
     def outputs(self):
         """Of makers: what is there, in the project, and in no fresh one."""
         out = {"p": ["g/p"], "d": ["g/d"], "l": ["g/l"], "m": ["g/m"], "t": ["g/t"], "e": [f"g/e/{n}" for n in "12"]}
-        return [p for m in MAKERS for p in out[m] if (m not in self.makers or (m == "e" and p[-1] not in self.src))]
+        gone = [p for m in MAKERS for p in out[m] if (m not in self.makers or m in self.moved or (m == "e" and p[-1] not in self.src))]
+        return gone + [f"v/g/{m}" for m in "pd" if m not in self.makers or m not in self.moved]
 
     def left(self):
         return [p for p in self.outputs() if (root / p).exists() or (root / p).is_symlink()]
@@ -283,7 +323,7 @@ def scratch(p):
     if r.returncode == 1:
         stet(fresh, "run", "-k")
     now = states(fresh)
-    names = [n for n, *_ in p.readers] + sorted(p.makers)
+    names = [n for n, *_ in p.readers] + sorted(p.name(m) for m in p.makers)
     failing = {n for n in names if any(a["state"] == "failed" for k, a in now.items() if k == n or k.startswith((n + ".", n + "[")))}
     return {n: outcome(fresh, n) if shown(n, now) else None for n in names}, failing, r
 
@@ -323,7 +363,7 @@ def project():
         if wrong:
             return wrong, p
         for n in names:
-            if right[n] is not None and not shown(n, now) and "left behind" not in said and "wait for what failed" not in said:
+            if right[n] is not None and not shown(n, now) and "left behind" not in said:
                 return f"after {p.said}: {n} fails, and not from scratch: {said}{ {k: a['state'] for k, a in now.items()} }", p
         if r.returncode == 0 and r0.returncode == 0:
             dry, r = stet(root, "run", "-n"), stet(root, "run", "-k")
@@ -334,10 +374,12 @@ def project():
                 return f"after {p.said}: get --fresh {n} is {value(root, n, '--fresh')}, not {right[n][0]}", p
         if left and rnd.random() < 0.5:  # without them it is the fresh project
             ended()
-            if rnd.random() < 0.5:
-                stet(root, "gc", "--outputs")
-            for path in p.left():
-                wipe(root / path)
+            if "left behind" in said or rnd.random() < 0.5:  # the way out that the error names
+                r = stet(root, "gc", "--outputs")
+                p.said.append(r.stdout)
+            else:
+                for path in p.left():
+                    wipe(root / path)
             p.said.append("leftovers removed")
             r = stet(root, "run", "-k")
             if r.returncode:
@@ -347,7 +389,7 @@ def project():
             if wrong:
                 return wrong, p
             for n in names:
-                if right[n] is not None and not shown(n, now) and "wait for what failed" not in r.stdout:
+                if right[n] is not None and not shown(n, now):
                     return f"after {p.said}: {n} fails, and not from scratch: {r.stdout}{r.stderr}{ {k: a['state'] for k, a in now.items()} }", p
     ended()
     r = stet(root, "check")
