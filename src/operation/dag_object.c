@@ -152,7 +152,8 @@ static stet_status merge_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     if (st == STET_OK)
         st = stet_history_resolve_commit(r, stet_value_as_string(&from, NULL), &other, err);
     if (st == STET_OK)
-        st = stet_history_merge(r, on, other, choice, stet_value_text(&message, said), &commit, &kind, err);
+        st = stet_history_merge(r, on, other, choice, stet_value_as_bool(stet_value_get(args, "pins")),
+                                stet_value_text(&message, said), &commit, &kind, err);
     if (st == STET_CONFLICT)
         stet_hint(err, "--prefer ours or --prefer theirs");
     stet_repo_close(r);
@@ -247,6 +248,10 @@ static const stet_param merge_params[] = {
      .choices = sides,
      .summary = "Whose DAG to take for a name that changed on both sides; without it that is a conflict"},
     {.name = "message", .letter = 'm', .type = STET_PARAM_STRING, .metavar = "TEXT", .summary = "Why"},
+    {.name = "pins",
+     .type = STET_PARAM_BOOL,
+     .default_json = "true",
+     .summary = "Use results of calls that the commit has; with --no-pins calls that were made there run here too"},
     {0},
 };
 static const stet_param excise_params[] = {

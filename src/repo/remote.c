@@ -10,6 +10,7 @@
 #include "repo/history.h"
 #include "repo/remote_internal.h"
 #include "repo/text.h"
+#include "repo/travel.h"
 
 enum { NAME_MAX_LEN = 64, URI_MAX = 4096, TRIES = 5 };
 #define HEADS   "refs/heads/"
@@ -200,48 +201,14 @@ static void compare(const char *name, const stet_refs *theirs, const stet_refs *
     }
 }
 
-/* What the remote's index pins, and this one does not. */
-static stet_status take_pins(stet_repo *r, stet_hash commit, int64_t *count, stet_error *err) {
-    stet_value v;
-    stet_hash map = {{0}};
-    stet_pins theirs = {0};
-    bool begun;
-    stet_status st = stet_repo_get(r, commit, STET_RECORD_COMMIT, &v, err);
-    if (st != STET_OK)
-        return st;
-    stet_hash_of_text(stet_value_get(v, "execs"), &map);
-    stet_value_release(v);
-    st = stet_execmap_list(r, map, &theirs, err);
-    if (st == STET_OK)
-        st = stet_repo_enter(r, &begun, err);
-    if (st == STET_OK) {
-        size_t n = 0;
-        for (size_t i = 0; i < theirs.len && st == STET_OK; i++) {
-            bool there;
-            stet_hash own;
-            st = stet_repo_pinned(r, theirs.at[i].node, &there, &own, err);
-            if (!there)
-                theirs.at[n++] = theirs.at[i];
-        }
-        if (st == STET_OK && n)
-            st = stet_repo_pin(r, theirs.at, n, NULL, err);
-        st = stet_repo_leave(r, begun, st, err);
-        *count = (int64_t)n;
-    }
-    stet_vec_release(&theirs);
-    return st;
-}
-
 static stet_status fetch_once(stet_repo *r, stet_remote *remote, const char *name, const stet_remote_opts *o,
                               stet_remote_report *report, stet_error *err) {
-    stet_refs theirs = {0}, ours = {0}, index = {0};
+    stet_refs theirs = {0}, ours = {0};
     stet_hashes roots = {0};
     swaps list = {0};
     stet_copy_report copied = {0};
     char *prefix = stet_asprintf(REMOTES "%s/", name);
     stet_status st = remote->refs(remote, HEADS, &theirs, err);
-    if (st == STET_OK && o->pins)
-        st = remote->refs(remote, STET_REPO_INDEX, &index, err);
     if (st == STET_OK)
         st = stet_repo_refs(r, prefix, &ours, err);
     if (st == STET_OK) {
@@ -249,8 +216,6 @@ static stet_status fetch_once(stet_repo *r, stet_remote *remote, const char *nam
         add_swaps(report, &list);
         for (size_t i = 0; i < theirs.len; i++)
             *stet_vec_add(&roots) = theirs.at[i].target;
-        for (size_t i = 0; i < index.len; i++)
-            *stet_vec_add(&roots) = index.at[i].target;
         stet_side here = stet_side_of_repo(r);
         stet_transfer_opts t = {.roots = roots.at,
                                 .root_count = roots.len,
@@ -265,12 +230,11 @@ static stet_status fetch_once(stet_repo *r, stet_remote *remote, const char *nam
         report->objects = copied.objects;
         report->bytes = copied.bytes;
     }
-    if (st == STET_OK && index.len)
-        st = take_pins(r, index.at[0].target, &report->pins, err);
+    if (st == STET_OK && o->pins)
+        st = stet_travel_fetch(r, remote, o, report, err);
     stet_free(prefix);
     stet_refs_release(&theirs);
     stet_refs_release(&ours);
-    stet_refs_release(&index);
     stet_vec_release(&roots);
     stet_vec_release(&list);
     return st;
@@ -410,6 +374,22 @@ static stet_status push_once(stet_repo *r, stet_remote *remote, const stet_refs 
     return st;
 }
 
+/* Heads are there already. The index of the remote changes whenever somebody pins a call there: then compare again. */
+static stet_status push_pins(stet_repo *r, stet_remote *remote, const stet_remote_opts *o, stet_remote_report *report,
+                             stet_error *err) {
+    for (int tries = 0;;) {
+        stet_status st = stet_repo_begin_read(r, err);
+        if (st != STET_OK)
+            return st;
+        st = stet_travel_push(r, remote, o, report, err);
+        stet_repo_rollback(r);
+        if (st == STET_NOT_FOUND) /* a record of the old index went with it */
+            st = STET_CONFLICT;
+        if (st == STET_OK || again(st, &tries, err) != STET_OK)
+            return st;
+    }
+}
+
 stet_status stet_remote_push(stet_repo *r, const char *name, const char *const *heads, size_t count,
                              const stet_remote_opts *opts, stet_remote_report *report, stet_error *err) {
     stet_remote remote;
@@ -433,6 +413,8 @@ stet_status stet_remote_push(stet_repo *r, const char *name, const char *const *
         st = push_once(r, &remote, &ours, opts, report, &why);
         stet_repo_rollback(r);
     }
+    if (st == STET_OK && opts->pins)
+        st = push_pins(r, &remote, opts, report, &why);
     remote.close(&remote);
     if (st == STET_OK)
         st = note_pushed(r, name, &ours, &why);

@@ -225,6 +225,7 @@ void stet_repo_close(stet_repo *r) {
     for (size_t i = 0; stet_map_next(&r->derived, &i, &key, &len, &slot);)
         stet_free(slot->p);
     stet_map_release(&r->derived);
+    stet_map_release(&r->borrowed);
     stet_vec_release(&r->names);
     stet_free(r->path);
     free(r);

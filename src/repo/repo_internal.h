@@ -38,6 +38,7 @@ struct stet_repo {
     stet_record_sink sink;
     stet_record_list names; /* scratch */
     stet_map derived;       /* id to the text of data that builtins made while nothing could be written */
+    stet_map borrowed;      /* id to a record of a remote's exec map, while pins travel (travel.h) */
 };
 
 extern const stet_db_migration stet_repo_migrations[];
