@@ -148,13 +148,14 @@ static stet_status serve(stet_orch *o, const request *r, stet_backend_local *bac
 }
 
 static stet_status answer(const request *r, stet_error *err) {
-    stet_repo *remote = NULL;
+    stet_hub *hub = NULL;
     stet_project *p = NULL;
     stet_backend_local *backend = NULL;
     stet_calls_config config = {.lease_ms = STET_ORCH_LEASE_MS};
     char owner[200] = "", *dir = NULL;
-    stet_status status = stet_repo_open_uri(r->remote, STET_REPO_MUST_EXIST, &remote, err);
-    bool here = status == STET_OK && stet_project_find(".", &p, NULL) == STET_OK && same_file(p, remote);
+    stet_status status = stet_hub_open(r->remote, STET_REPO_MUST_EXIST, &hub, err);
+    bool here = status == STET_OK && stet_hub_repo(hub) && stet_project_find(".", &p, NULL) == STET_OK &&
+                same_file(p, stet_hub_repo(hub));
     if (here) {
         status = stet_calls_config_read(p, &config, err);
         dir = stet_calls_dir(p);
@@ -162,7 +163,7 @@ static stet_status answer(const request *r, stet_error *err) {
             status = stet_calls_owner(dir, owner, err);
         backend = stet_backend_local_open(dir, stet_project_root(p), false);
     }
-    stet_orch o = {.remote = remote,
+    stet_orch o = {.hub = hub,
                    .backend = &stet_backend_local_kind,
                    .backend_ctx = backend,
                    .owner = owner,
@@ -171,7 +172,7 @@ static stet_status answer(const request *r, stet_error *err) {
     if (status == STET_OK)
         status = serve(&o, r, backend, err);
     stet_backend_local_close(backend);
-    stet_repo_close(remote);
+    stet_hub_close(hub);
     stet_calls_config_release(&config);
     stet_project_close(p);
     stet_free(dir);

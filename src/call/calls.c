@@ -301,6 +301,8 @@ static stet_status sweep_logs(stet_project *p, stet_repo *r, int64_t before_ms, 
 
 stet_status stet_calls_sweep(stet_project *p, stet_repo *r, bool dry_run, int64_t *count, stet_error *err) {
     int64_t before_ms = stet_clock_ms() - KEEP_MS;
-    stet_status status = stet_claim_sweep(r, before_ms, dry_run, count, err);
+    stet_hub *own = stet_hub_of_repo(r);
+    stet_status status = stet_claim_sweep(own, KEEP_MS, dry_run, count, err);
+    stet_hub_close(own);
     return status == STET_OK ? sweep_logs(p, r, before_ms, dry_run, count, err) : status;
 }

@@ -55,7 +55,7 @@ static void drop(worker *w, size_t i) {
 static void let_go(worker *w, const stet_orch_job *job) {
     stet_claim c;
     bool there = false, neighbour = false;
-    if (stet_claim_get(w->orch.remote, job->key, &there, &c, NULL) == STET_OK && there) {
+    if (stet_claim_get(w->orch.hub, job->key, &there, &c, NULL) == STET_OK && there) {
         neighbour = strncmp(c.owner, w->owner, strlen(w->owner)) == 0;
         stet_claim_release(&c);
     }
@@ -103,7 +103,7 @@ static stet_status take(worker *w, stet_hash key, stet_error *err) {
     stet_claim c;
     bool there;
     held h = {0};
-    stet_status status = stet_claim_get(w->orch.remote, key, &there, &c, err);
+    stet_status status = stet_claim_get(w->orch.hub, key, &there, &c, err);
     if (status != STET_OK || !there)
         return status;
     status = stet_orch_job_of(&c, key, &h.job, err);
@@ -131,22 +131,20 @@ static stet_status take(worker *w, stet_hash key, stet_error *err) {
 
 /* Looks for work, if there may be some. *busy: something was found. */
 static void scan(worker *w, bool *busy) {
-    stet_hash *keys = NULL;
-    size_t count = 0;
-    bool live;
+    stet_hub_keys keys = {0};
     stet_error err = STET_ERROR_INIT;
-    int64_t now = stet_clock_monotonic_us() / 1000, news = stet_repo_news(w->orch.remote);
+    int64_t now = stet_clock_monotonic_us() / 1000, news = stet_hub_news(w->orch.hub);
     *busy = false;
     if (w->held.len >= w->o->jobs || (news == w->news && w->scanned_ms && now - w->scanned_ms < SCAN_MS))
         return;
     w->news = news;
     w->scanned_ms = now;
-    stet_status status = stet_orch_open_work(w->orch.remote, w->o->jobs + w->held.len, &keys, &count, &live, &err);
+    stet_status status = stet_orch_open_work(w->orch.hub, w->o->jobs + w->held.len, &keys, &err);
     /* Those that come together should not all go for the same one. */
     uint64_t from = 0;
     stet_random(&from, sizeof from);
-    for (size_t i = 0; i < count && status == STET_OK && w->held.len < w->o->jobs; i++) {
-        stet_hash key = keys[(from + i) % count];
+    for (size_t i = 0; i < keys.len && status == STET_OK && w->held.len < w->o->jobs; i++) {
+        stet_hash key = keys.at[(from + i) % keys.len];
         if (holds(w, key))
             continue;
         *busy = true;
@@ -154,7 +152,7 @@ static void scan(worker *w, bool *busy) {
     }
     if (*busy)
         w->scanned_ms = 0; /* more may be there */
-    free(keys);
+    free(keys.at);
     if (status == STET_NOT_FOUND) /* nobody has written to the repository yet */
         stet_error_clear(&err);
     else if (status != STET_OK)
@@ -179,7 +177,7 @@ static void work(worker *w) {
         if (w->held.len > 0)
             stet_backend_local_wait(w->backend, TICK_MS);
         else if (!busy)
-            stet_clock_sleep_ms(TICK_MS);
+            stet_hub_wait(w->orch.hub, w->news, TICK_MS);
     }
 }
 
@@ -190,8 +188,8 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
     stet_status status = stet_calls_owner(o->dir, owner, err);
     if (status != STET_OK)
         return status;
-    stet_repo *remote;
-    status = stet_repo_open_uri(o->remote, 0, &remote, err);
+    stet_hub *hub;
+    status = stet_hub_open(o->remote, 0, &hub, err);
     if (status != STET_OK)
         return status;
     /* A process, not a machine: what another worker of this machine owns is its own until the lease runs out. */
@@ -199,7 +197,7 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
     snprintf(name, sizeof name, "%s/%lld.%llx", owner, (long long)self.pid, (unsigned long long)self.start);
     w.owner = owner;
     w.backend = stet_backend_local_open(o->dir, o->root, true);
-    w.orch = (stet_orch){.remote = remote,
+    w.orch = (stet_orch){.hub = hub,
                          .backend = &stet_backend_local_kind,
                          .backend_ctx = w.backend,
                          .owner = name,
@@ -209,6 +207,6 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
         drop(&w, w.held.len - 1);
     stet_vec_release(&w.held);
     stet_backend_local_close(w.backend);
-    stet_repo_close(remote);
+    stet_hub_close(hub);
     return STET_OK;
 }

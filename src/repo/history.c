@@ -194,7 +194,7 @@ static stet_status commit_in(stet_repo *r, const char *ref, const stet_buf *name
         if (st == STET_OK)
             st = put_commit(r, tree, &old, there, message, commit, err);
         if (st == STET_OK)
-            st = stet_repo_swap(r, &(stet_ref_swap){ref, there ? &old : NULL, commit, false}, 1, err);
+            st = stet_repo_swap(r, &(stet_ref_swap){ref, there ? &old : NULL, commit}, 1, err);
     }
     stet_value_release(dags);
     return st;
@@ -369,7 +369,7 @@ static stet_status merge_in(stet_repo *r, const char *ref, stet_hash other, stet
         st = stet_travel_merge(r, execs, &count, err);
     if (st == STET_OK && !forward)
         st = make_merge(r, now, other, choice, message, commit, err);
-    return st == STET_OK ? stet_repo_swap(r, &(stet_ref_swap){ref, there ? &now : NULL, commit, false}, 1, err) : st;
+    return st == STET_OK ? stet_repo_swap(r, &(stet_ref_swap){ref, there ? &now : NULL, commit}, 1, err) : st;
 }
 
 stet_status stet_history_merge(stet_repo *r, const char *head, stet_hash other, stet_merge_choice choice, bool pins,

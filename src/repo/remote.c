@@ -8,7 +8,7 @@
 #include "os/clock.h"
 #include "repo/execmap.h"
 #include "repo/history.h"
-#include "repo/remote_internal.h"
+#include "repo/hub_kind.h"
 #include "repo/text.h"
 #include "repo/travel.h"
 
@@ -39,10 +39,10 @@ static stet_status check_uri(const char *uri, stet_error *err) {
     if (wrong || strlen(uri) > URI_MAX)
         return stet_fail(err, STET_INVALID, "%.200s: not a URI: %s", uri, wrong ? wrong : "too long");
     if (strncmp(uri, STET_REMOTE_SCHEME, strlen(STET_REMOTE_SCHEME)) == 0) {
-        stet_remote remote;
+        stet_hub *remote;
         stet_status st = stet_external_open(uri, 0, &remote, err);
         if (st == STET_OK)
-            remote.close(&remote);
+            stet_hub_close(remote);
         return st;
     }
     if (strncmp(uri, "file:", 5) == 0)
@@ -120,7 +120,7 @@ stet_status stet_remote_remove(stet_repo *r, const char *name, int64_t *refs, st
     if (st == STET_OK) {
         st = stet_repo_refs(r, prefix, &theirs, err);
         for (size_t i = 0; i < theirs.len && st == STET_OK; i++)
-            st = stet_repo_swap(r, &(stet_ref_swap){theirs.at[i].name, &theirs.at[i].target, NULL, false}, 1, err);
+            st = stet_repo_swap(r, &(stet_ref_swap){theirs.at[i].name, &theirs.at[i].target, NULL}, 1, err);
         stet_stmt *s = stet_db_stmt(r->db, "DELETE FROM remote WHERE name = ?");
         stet_bind_text(s, 1, name, strlen(name));
         stet_run(s);
@@ -134,23 +134,10 @@ stet_status stet_remote_remove(stet_repo *r, const char *name, int64_t *refs, st
     return st;
 }
 
-static stet_status file_refs(stet_remote *remote, const char *prefix, stet_refs *out, stet_error *err) {
-    return stet_repo_refs(remote->repo, prefix, out, err);
-}
-
-static void file_close(stet_remote *remote) {
-    stet_repo_close(remote->repo);
-}
-
-static stet_status open_remote(const char *uri, int64_t timeout_ms, unsigned flags, stet_remote *out, stet_error *err) {
-    stet_repo *repo;
-    if (strncmp(uri, STET_REMOTE_SCHEME, strlen(STET_REMOTE_SCHEME)) == 0)
-        return stet_external_open(uri, timeout_ms, out, err);
-    stet_status st = stet_repo_open_uri(uri, flags, &repo, err);
-    if (st != STET_OK)
-        return st;
-    *out = (stet_remote){.side = stet_side_of_repo(repo), .refs = file_refs, .close = file_close, .repo = repo};
-    return STET_OK;
+static stet_status open_remote(const char *uri, int64_t timeout_ms, unsigned flags, stet_hub **out, stet_error *err) {
+    return strncmp(uri, STET_REMOTE_SCHEME, strlen(STET_REMOTE_SCHEME)) == 0
+               ? stet_external_open(uri, timeout_ms, out, err)
+               : stet_hub_open(uri, flags, out, err);
 }
 
 static void add_change(stet_remote_report *report, const char *name, const stet_hash *before, const stet_hash *after) {
@@ -182,7 +169,7 @@ static void add_swaps(const stet_remote_report *report, swaps *out) {
     for (size_t i = 0; i < report->len; i++) {
         const stet_remote_change *c = &report->at[i];
         if (strcmp(c->kind, "same") != 0)
-            *stet_vec_add(out) = (stet_ref_swap){c->name, c->had ? &c->before : NULL, c->has ? &c->after : NULL, false};
+            *stet_vec_add(out) = (stet_ref_swap){c->name, c->had ? &c->before : NULL, c->has ? &c->after : NULL};
     }
 }
 
@@ -201,14 +188,14 @@ static void compare(const char *name, const stet_refs *theirs, const stet_refs *
     }
 }
 
-static stet_status fetch_once(stet_repo *r, stet_remote *remote, const char *name, const stet_remote_opts *o,
+static stet_status fetch_once(stet_repo *r, stet_hub *remote, const char *name, const stet_remote_opts *o,
                               stet_remote_report *report, stet_error *err) {
     stet_refs theirs = {0}, ours = {0};
     stet_hashes roots = {0};
     swaps list = {0};
     stet_copy_report copied = {0};
     char *prefix = stet_asprintf(REMOTES "%s/", name);
-    stet_status st = remote->refs(remote, HEADS, &theirs, err);
+    stet_status st = remote->kind->refs(remote, HEADS, &theirs, err);
     if (st == STET_OK)
         st = stet_repo_refs(r, prefix, &ours, err);
     if (st == STET_OK) {
@@ -250,7 +237,7 @@ static stet_status again(stet_status st, int *tries, stet_error *err) {
 
 stet_status stet_remote_fetch(stet_repo *r, const char *name, const stet_remote_opts *opts, stet_remote_report *report,
                               stet_error *err) {
-    stet_remote remote;
+    stet_hub *remote;
     char *uri;
     stet_error why = STET_ERROR_INIT;
     stet_status st = uri_of(r, name, &uri, err);
@@ -263,15 +250,15 @@ stet_status stet_remote_fetch(stet_repo *r, const char *name, const stet_remote_
     for (int tries = 0;;) {
         clear_report(report);
         /* One snapshot of a repository in a file: nothing is swept from under the transfer. */
-        st = remote.repo ? stet_repo_begin_read(remote.repo, &why) : STET_OK;
+        st = remote->repo ? stet_repo_begin_read(remote->repo, &why) : STET_OK;
         if (st == STET_OK)
-            st = fetch_once(r, &remote, name, opts, report, &why);
-        if (remote.repo && stet_repo_in_transaction(remote.repo))
-            stet_repo_rollback(remote.repo);
+            st = fetch_once(r, remote, name, opts, report, &why);
+        if (remote->repo && stet_repo_in_transaction(remote->repo))
+            stet_repo_rollback(remote->repo);
         if (st == STET_OK || again(st, &tries, &why) != STET_OK)
             break;
     }
-    remote.close(&remote);
+    stet_hub_close(remote);
     if (st != STET_OK) {
         stet_error_move(err, &why);
         stet_fail_in(err, "remote %s", name);
@@ -335,19 +322,19 @@ static stet_status note_pushed(stet_repo *r, const char *name, const stet_refs *
         char *full = stet_asprintf(REMOTES "%s/%s", name, heads->at[i].name + strlen(HEADS));
         st = stet_repo_ref(r, full, &there, &now, err);
         if (st == STET_OK)
-            st = stet_repo_swap(r, &(stet_ref_swap){full, there ? &now : NULL, &heads->at[i].target, false}, 1, err);
+            st = stet_repo_swap(r, &(stet_ref_swap){full, there ? &now : NULL, &heads->at[i].target}, 1, err);
         stet_free(full);
     }
     return stet_repo_leave(r, begun, st, err);
 }
 
-static stet_status push_once(stet_repo *r, stet_remote *remote, const stet_refs *heads, const stet_remote_opts *o,
+static stet_status push_once(stet_repo *r, stet_hub *remote, const stet_refs *heads, const stet_remote_opts *o,
                              stet_remote_report *report, stet_error *err) {
     stet_refs theirs = {0};
     stet_hashes roots = {0};
     swaps list = {0};
     stet_copy_report copied = {0};
-    stet_status st = remote->refs(remote, HEADS, &theirs, err);
+    stet_status st = remote->kind->refs(remote, HEADS, &theirs, err);
     for (size_t i = 0; i < heads->len && st == STET_OK; i++) {
         const stet_hash *before = find_ref(&theirs, heads->at[i].name);
         st = check_forward(r, heads->at[i].name, before, heads->at[i].target, err);
@@ -375,7 +362,7 @@ static stet_status push_once(stet_repo *r, stet_remote *remote, const stet_refs 
 }
 
 /* Heads are there already. The index of the remote changes whenever somebody pins a call there: then compare again. */
-static stet_status push_pins(stet_repo *r, stet_remote *remote, const stet_remote_opts *o, stet_remote_report *report,
+static stet_status push_pins(stet_repo *r, stet_hub *remote, const stet_remote_opts *o, stet_remote_report *report,
                              stet_error *err) {
     for (int tries = 0;;) {
         stet_status st = stet_repo_begin_read(r, err);
@@ -392,7 +379,7 @@ static stet_status push_pins(stet_repo *r, stet_remote *remote, const stet_remot
 
 stet_status stet_remote_push(stet_repo *r, const char *name, const char *const *heads, size_t count,
                              const stet_remote_opts *opts, stet_remote_report *report, stet_error *err) {
-    stet_remote remote;
+    stet_hub *remote;
     stet_refs ours = {0};
     char *uri;
     stet_error why = STET_ERROR_INIT;
@@ -410,12 +397,12 @@ stet_status stet_remote_push(stet_repo *r, const char *name, const char *const *
     clear_report(report);
     st = stet_repo_begin_read(r, &why);
     if (st == STET_OK) {
-        st = push_once(r, &remote, &ours, opts, report, &why);
+        st = push_once(r, remote, &ours, opts, report, &why);
         stet_repo_rollback(r);
     }
     if (st == STET_OK && opts->pins)
-        st = push_pins(r, &remote, opts, report, &why);
-    remote.close(&remote);
+        st = push_pins(r, remote, opts, report, &why);
+    stet_hub_close(remote);
     if (st == STET_OK)
         st = note_pushed(r, name, &ours, &why);
     stet_refs_release(&ours);

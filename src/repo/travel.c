@@ -117,7 +117,7 @@ stet_status stet_travel_merge(stet_repo *r, stet_hash theirs, int64_t *count, st
 /* A remote's index, as far as it has been read. */
 typedef struct distant {
     stet_repo *r;
-    stet_remote *remote;
+    stet_hub *remote;
     bool there; /* it has an index */
     stet_hash commit, map, tree;
     stet_hashes wanted; /* records of the exec map to be read */
@@ -177,7 +177,7 @@ static stet_status take_record(void *ctx, const stet_sent *sent, stet_error *err
 static stet_status read_index(distant *d, stet_error *err) {
     stet_refs refs = {0};
     stet_side *side = &d->remote->side;
-    stet_status st = d->remote->refs(d->remote, STET_REPO_INDEX, &refs, err);
+    stet_status st = d->remote->kind->refs(d->remote, STET_REPO_INDEX, &refs, err);
     for (size_t i = 0; i < refs.len; i++)
         if (strcmp(refs.at[i].name, STET_REPO_INDEX) == 0) {
             d->there = true;
@@ -255,7 +255,7 @@ static void close_distant(distant *d) {
     stet_pack_release(&d->pack);
 }
 
-stet_status stet_travel_fetch(stet_repo *r, stet_remote *remote, const stet_remote_opts *o, stet_remote_report *report,
+stet_status stet_travel_fetch(stet_repo *r, stet_hub *remote, const stet_remote_opts *o, stet_remote_report *report,
                               stet_error *err) {
     distant d = {.r = r, .remote = remote, .pack = STET_PACK_INIT, .report = report};
     stet_pins pins = {0};
@@ -352,12 +352,10 @@ static stet_status swap_index(distant *d, const stet_pins *pins, stet_error *err
     if (st == STET_OK)
         st = stet_record_make(commit, STET_RECORD_COMMIT, &sink, &id, err);
     stet_value_release(commit);
-    return st == STET_OK
-               ? send_pack(d, &(stet_ref_swap){STET_REPO_INDEX, d->there ? &d->commit : NULL, &id, false}, err)
-               : st;
+    return st == STET_OK ? send_pack(d, &(stet_ref_swap){STET_REPO_INDEX, d->there ? &d->commit : NULL, &id}, err) : st;
 }
 
-stet_status stet_travel_push(stet_repo *r, stet_remote *remote, const stet_remote_opts *o, stet_remote_report *report,
+stet_status stet_travel_push(stet_repo *r, stet_hub *remote, const stet_remote_opts *o, stet_remote_report *report,
                              stet_error *err) {
     distant d = {.r = r, .remote = remote, .pack = STET_PACK_INIT, .report = report};
     stet_pins pins = {0};

@@ -15,18 +15,18 @@
 #define STET_EXEC_TRAVEL_H
 
 #include "repo/execmap.h"
-#include "repo/remote_internal.h"
+#include "repo/hub_kind.h"
 
 /* Adds the number of pins that moved to `*count`. */
 
 /* Takes over what the exec map `theirs` pins; what is not stored here is left out. Needs a write transaction. */
 stet_status stet_travel_merge(stet_repo *r, stet_hash theirs, int64_t *count, stet_error *err);
 /* Takes over what the index of a remote pins, with the results. */
-stet_status stet_travel_fetch(stet_repo *r, stet_remote *remote, const stet_remote_opts *o, stet_remote_report *report,
+stet_status stet_travel_fetch(stet_repo *r, stet_hub *remote, const stet_remote_opts *o, stet_remote_report *report,
                               stet_error *err);
 /* Adds the pins of this repository to the index of a remote, with the results. STET_CONFLICT: the index was swapped by
  * somebody else meanwhile. Needs a read transaction. */
-stet_status stet_travel_push(stet_repo *r, stet_remote *remote, const stet_remote_opts *o, stet_remote_report *report,
+stet_status stet_travel_push(stet_repo *r, stet_hub *remote, const stet_remote_opts *o, stet_remote_report *report,
                              stet_error *err);
 
 #endif
