@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "call/calls.h"
+#include "call/keeper.h"
 #include "call/orchestrate_local.h"
 #include "os/clock.h"
 #include "os/proc.h"
@@ -12,10 +13,11 @@
 #define TICK_MS 50   /* how often a repository is looked at for news */
 #define SCAN_MS 1000 /* and how often at least for leases that ran out */
 #define SAY_MS  10000
+#define KEEP_MS 200 /* a job that is older has a keeper, in case that this worker dies */
 
 typedef struct held {
     stet_orch_held job;
-    int64_t looked_ms;
+    int64_t since_ms, kept_ms; /* when it was taken, and when it was last made sure that it has a keeper */
 } held;
 
 typedef struct worker {
@@ -43,6 +45,16 @@ static void complain(worker *w, stet_error *err) {
         w->said_ms = now;
     }
     stet_error_clear(err);
+}
+
+/* A keeper may be killed, too: from time to time. */
+static void make_sure_of_keeper(worker *w, held *h) {
+    int64_t now = stet_clock_monotonic_us() / 1000;
+    if (now - h->since_ms < KEEP_MS || (h->kept_ms && now - h->kept_ms < w->orch.lease_ms / 3))
+        return;
+    h->kept_ms = now;
+    stet_keeper_need(&(stet_keeper_opts){
+        .dir = w->o->dir, .root = w->o->root, .hub = w->o->remote, .lease_ms = w->orch.lease_ms, .workers = true});
 }
 
 static void drop(worker *w, size_t i) {
@@ -80,8 +92,10 @@ static bool look(worker *w, held *h) {
         complain(w, &err);
         return false;
     }
-    if (a.state == STET_ORCH_PENDING)
+    if (a.state == STET_ORCH_PENDING) {
+        make_sure_of_keeper(w, h);
         return false;
+    }
     let_go(w, &h->job.job); /* ended by somebody else it may still run here */
     tell(w,
          !a.mine                        ? STET_WORKER_LOST
@@ -102,7 +116,7 @@ static bool holds(const worker *w, stet_hash key) {
 static stet_status take(worker *w, stet_hash key, stet_error *err) {
     stet_claim c;
     bool there;
-    held h = {0};
+    held h = {.since_ms = stet_clock_monotonic_us() / 1000};
     stet_status status = stet_claim_get(w->orch.hub, key, &there, &c, err);
     if (status != STET_OK || !there)
         return status;

@@ -42,6 +42,7 @@ DECLARED = {
                         " stet_call_ended ended; void *ctx; stet_call *call;",
     "src/call/claim.h": "stet_hub *hub; stet_hash key; const char *me; int64_t lease;",
     "src/call/executor.h": "#include <uv.h>\nstet_repo *repo; uv_loop_t *loop; stet_executor_opts opts; stet_hash node, result; stet_call_ended ended; void *ctx;",
+    "src/call/keeper.h": "const char *dir, *root, *uri; int64_t lease;",
     "src/call/orchestrate.h": "#include \"call/orchestrate_local.h\"\nstet_hub *hub; stet_backend_local *local; const char *me; stet_orch_job job; stet_hash result;",
     "src/call/orchestrate_local.h": "const char *dir, *root, *me; stet_hub *hub; stet_orch_job job;",
     "src/cli/args.h": "int argc; char **argv;",
