@@ -13,7 +13,8 @@
 #define TICK_MS 50   /* how often a repository is looked at for news */
 #define SCAN_MS 1000 /* and how often at least for leases that ran out */
 #define SAY_MS  10000
-#define KEEP_MS 200 /* a job that is older has a keeper, in case that this worker dies */
+#define TIDY_MS (3600 * 1000) /* how often finished claims are looked at */
+#define KEEP_MS 200           /* a job that is older has a keeper, in case that this worker dies */
 
 typedef struct held {
     stet_orch_held job;
@@ -26,7 +27,7 @@ typedef struct worker {
     stet_orch orch;
     stet_backend_local *backend;
     STET_VEC(held) held;
-    int64_t news, scanned_ms, said_ms;
+    int64_t news, scanned_ms, said_ms, tidied_ms;
     const char *owner; /* of the machine and directory: what the names of its workers begin with */
 } worker;
 
@@ -173,6 +174,20 @@ static void scan(worker *w, bool *busy) {
         complain(w, &err);
 }
 
+/* A shared hub has no owner who would clean it up: its workers do. */
+static void tidy(worker *w) {
+    int64_t now = stet_clock_monotonic_us() / 1000, count = 0;
+    stet_error err = STET_ERROR_INIT;
+    if (w->tidied_ms && now - w->tidied_ms < TIDY_MS)
+        return;
+    w->tidied_ms = now;
+    stet_status status = stet_claim_sweep(w->orch.hub, STET_CALLS_KEEP_MS, false, &count, &err);
+    if (status == STET_OK && count > 0)
+        status = stet_hub_gc(w->orch.hub, &err);
+    if (status != STET_OK)
+        complain(w, &err);
+}
+
 static void work(worker *w) {
     int64_t idle_since = stet_clock_monotonic_us();
     while (!(w->o->cancelled && w->o->cancelled(w->o->ctx))) {
@@ -183,6 +198,7 @@ static void work(worker *w) {
                 w->scanned_ms = 0;
             }
         scan(w, &busy);
+        tidy(w);
         int64_t now = stet_clock_monotonic_us();
         if (busy || w->held.len > 0)
             idle_since = now;

@@ -103,6 +103,10 @@ stet_status stet_hub_find_claims(stet_hub *h, stet_hub_which which, int64_t befo
     return h->kind->find_claims ? h->kind->find_claims(h, which, before_ms, limit, out, err) : without_claims(h, err);
 }
 
+stet_status stet_hub_gc(stet_hub *h, stet_error *err) {
+    return h->kind->gc ? h->kind->gc(h, err) : STET_OK;
+}
+
 stet_status stet_hub_now(stet_hub *h, int64_t *ms, stet_error *err) {
     return h->kind->now ? h->kind->now(h, ms, err) : without_claims(h, err);
 }

@@ -106,6 +106,9 @@ typedef struct stet_hub_keys {
 STET_CHECKED stet_status stet_hub_find_claims(stet_hub *h, stet_hub_which which, int64_t before_ms, size_t limit,
                                               stet_hub_keys *out, stet_error *err);
 
+/* Deletes objects that nothing names any more, by the hub's own rules. A kind that needs no such call does nothing. */
+STET_CHECKED stet_status stet_hub_gc(stet_hub *h, stet_error *err);
+
 /* The time of the hub, in milliseconds since 1970. */
 STET_CHECKED stet_status stet_hub_now(stet_hub *h, int64_t *ms, stet_error *err);
 /* Changes whenever somebody else has written. */

@@ -132,6 +132,11 @@ static stet_status file_find_claims(stet_hub *h, stet_hub_which which, int64_t b
     return stet_db_status(h->repo->db, err);
 }
 
+static stet_status file_gc(stet_hub *h, stet_error *err) {
+    stet_repo_gc_report report;
+    return stet_repo_gc(h->repo, &(stet_repo_gc_opts){.grace_s = -1}, &report, err);
+}
+
 static stet_status file_now(stet_hub *h, int64_t *ms, stet_error *err) {
     (void)h;
     (void)err;
@@ -153,6 +158,7 @@ static const stet_hub_kind file_kind = {.refs = file_refs,
                                         .get_claim = file_get_claim,
                                         .swap_claim = file_swap_claim,
                                         .find_claims = file_find_claims,
+                                        .gc = file_gc,
                                         .now = file_now,
                                         .news = file_news,
                                         .wait = file_wait};

@@ -20,6 +20,7 @@ typedef struct stet_hub_kind {
                               const char *text, size_t len, stet_error *err); /* `next` NULL: remove it */
     stet_status (*find_claims)(stet_hub *h, stet_hub_which which, int64_t before_ms, size_t limit, stet_hub_keys *out,
                                stet_error *err);
+    stet_status (*gc)(stet_hub *h, stet_error *err);
     stet_status (*now)(stet_hub *h, int64_t *ms, stet_error *err);
     int64_t (*news)(stet_hub *h);
     void (*wait)(stet_hub *h, int64_t news, int timeout_ms);

@@ -121,6 +121,7 @@ t("a name that there is not", stet("call", "run", "--remote", "nobody", f"{LOCAL
 # A remote from the configuration.
 with open("other/.stet/config.toml", "a") as f:
     f.write(f'[calls]\nremote = "{REMOTE}"\n')
+stet("trust", cwd="other")
 p = start("call", "run", job("e", 0.1), cwd="other")
 t("a project whose calls go to workers", not p.poll() and stet("worker", "--idle", "2s", cwd="other").returncode == 0)
 t("gets them from there", p.wait(timeout=60) == 0 and "e" in lines(), lines())
