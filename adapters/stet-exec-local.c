@@ -4,7 +4,7 @@
  * started in the directory of a project. A call whose snapshot lies in that project's own repository runs here, under a
  * supervisor that outlives this process. A call whose snapshot lies in another repository is left there for a worker.
  *
- *     stet-exec-local keep DIR ROOT HUB LEASE_MS own|workers
+ *     stet-exec-local keep DIR ROOT HUB LEASE_MS CLIENT
  *
  * is the keeper of running jobs (src/call/keeper.h), which this program and workers start.
  */
@@ -191,11 +191,10 @@ static stet_status answer(const request *r, stet_error *err) {
 
 static int keep(char **argv) {
     stet_error err = STET_ERROR_INIT;
-    stet_keeper_opts o = {.dir = argv[2],
-                          .root = argv[3],
-                          .hub = argv[4],
-                          .lease_ms = strtoll(argv[5], NULL, 10),
-                          .workers = strcmp(argv[6], "workers") == 0};
+    stet_keeper_opts o = {.dir = argv[2], .root = argv[3], .hub = argv[4], .lease_ms = strtoll(argv[5], NULL, 10)};
+    char *dot;
+    o.client.pid = strtoll(argv[6], &dot, 10);
+    o.client.start = *dot == '.' ? strtoull(dot + 1, NULL, 16) : 0;
     stet_status status = stet_keeper_run(&o, &err);
     stet_error_clear(&err);
     return status == STET_OK ? 0 : 1;

@@ -18,7 +18,6 @@
 
 typedef struct held {
     stet_orch_held job;
-    int64_t since_ms, kept_ms; /* when it was taken, and when it was last made sure that it has a keeper */
 } held;
 
 typedef struct worker {
@@ -27,7 +26,7 @@ typedef struct worker {
     stet_orch orch;
     stet_backend_local *backend;
     STET_VEC(held) held;
-    int64_t news, scanned_ms, said_ms, tidied_ms;
+    int64_t news, scanned_ms, said_ms, tidied_ms, kept_ms;
     const char *owner; /* of the machine and directory: what the names of its workers begin with */
 } worker;
 
@@ -48,14 +47,17 @@ static void complain(worker *w, stet_error *err) {
     stet_error_clear(err);
 }
 
-/* A keeper may be killed, too: from time to time. */
-static void make_sure_of_keeper(worker *w, held *h) {
+/* For the case that this worker is killed. A keeper may be killed, too: from time to time. */
+static void make_sure_of_keeper(worker *w) {
     int64_t now = stet_clock_monotonic_us() / 1000;
-    if (now - h->since_ms < KEEP_MS || (h->kept_ms && now - h->kept_ms < w->orch.lease_ms / 3))
+    if (w->kept_ms && now - w->kept_ms < w->orch.lease_ms / 3)
         return;
-    h->kept_ms = now;
-    stet_keeper_need(&(stet_keeper_opts){
-        .dir = w->o->dir, .root = w->o->root, .hub = w->o->remote, .lease_ms = w->orch.lease_ms, .workers = true});
+    w->kept_ms = now;
+    stet_keeper_need(&(stet_keeper_opts){.dir = w->o->dir,
+                                         .root = w->o->root,
+                                         .hub = w->o->remote,
+                                         .lease_ms = w->orch.lease_ms,
+                                         .client = stet_proc_self()});
 }
 
 static void drop(worker *w, size_t i) {
@@ -93,10 +95,8 @@ static bool look(worker *w, held *h) {
         complain(w, &err);
         return false;
     }
-    if (a.state == STET_ORCH_PENDING) {
-        make_sure_of_keeper(w, h);
+    if (a.state == STET_ORCH_PENDING)
         return false;
-    }
     let_go(w, &h->job.job); /* ended by somebody else it may still run here */
     tell(w,
          !a.mine                        ? STET_WORKER_LOST
@@ -117,19 +117,22 @@ static bool holds(const worker *w, stet_hash key) {
 static stet_status take(worker *w, stet_hash key, stet_error *err) {
     stet_claim c;
     bool there;
-    held h = {.since_ms = stet_clock_monotonic_us() / 1000};
+    held h = {0};
     stet_status status = stet_claim_get(w->orch.hub, key, &there, &c, err);
     if (status != STET_OK || !there)
         return status;
     status = stet_orch_job_of(&c, key, &h.job, err);
-    int64_t before = c.attempt;
     stet_claim_release(&c);
     if (status != STET_OK)
         return status;
     stet_orch_answer a;
     status = stet_orch_poll(&w->orch, &h.job.job, &a, err);
-    if (status == STET_OK && a.mine && a.attempt > before)
+    if (status == STET_OK && a.took)
         tell(w, STET_WORKER_TAKEN, &h.job.job);
+    if (status == STET_OK && a.took && !a.mine) { /* lost already, and its job may have been started */
+        let_go(w, &h.job.job);
+        tell(w, STET_WORKER_LOST, &h.job.job);
+    }
     if (status == STET_OK && a.state == STET_ORCH_PENDING && a.mine) {
         *stet_vec_add(&w->held) = h;
         return STET_OK;
@@ -163,6 +166,7 @@ static void scan(worker *w, bool *busy) {
         if (holds(w, key))
             continue;
         *busy = true;
+        make_sure_of_keeper(w);
         status = take(w, key, &err);
     }
     if (*busy)
@@ -199,6 +203,8 @@ static void work(worker *w) {
             }
         scan(w, &busy);
         tidy(w);
+        if (w->held.len > 0)
+            make_sure_of_keeper(w);
         int64_t now = stet_clock_monotonic_us();
         if (busy || w->held.len > 0)
             idle_since = now;

@@ -56,7 +56,7 @@ static char *program_path(void) {
 }
 
 void stet_keeper_need(const stet_keeper_opts *o) {
-    char *path = lock_path(o), lease[32];
+    char *path = lock_path(o), lease[32], client[64];
     stet_lock *lock;
     stet_error err = STET_ERROR_INIT;
     stet_proc p;
@@ -66,8 +66,9 @@ void stet_keeper_need(const stet_keeper_opts *o) {
         return;
     stet_lock_close(lock);
     snprintf(lease, sizeof lease, "%lld", (long long)o->lease_ms);
+    snprintf(client, sizeof client, "%lld.%llx", (long long)o->client.pid, (unsigned long long)o->client.start);
     char *program = program_path();
-    const char *argv[] = {program, "keep", o->dir, o->root, o->hub, lease, o->workers ? "workers" : "own", NULL};
+    const char *argv[] = {program, "keep", o->dir, o->root, o->hub, lease, client, NULL};
     stet_proc_opts opts = {.argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .new_session = true};
     if (stet_proc_spawn(&opts, &p, &err) == STET_OK && p.pidfd >= 0)
         close(p.pidfd);
@@ -77,22 +78,27 @@ void stet_keeper_need(const stet_keeper_opts *o) {
 
 typedef enum holder { NOT_HERE, THIS_DIRECTORY, LIVE_WORKER, DEAD_WORKER } holder;
 
+static bool is_alive(int64_t pid, uint64_t start) {
+    stet_proc_id now;
+    stet_error none = STET_ERROR_INIT;
+    bool alive =
+        pid > 0 && stet_proc_identify(pid, &now, &none) == STET_OK && now.start == start && stet_proc_alive(now);
+    stet_error_clear(&none);
+    return alive;
+}
+
 /* Whose claim is it? Workers are named after their directory, with their process (calls_worker.c). */
 static holder holder_of(const keeper *k, const char *owner) {
     size_t len = strlen(k->owner);
     long long pid;
     unsigned long long start;
-    stet_proc_id now;
     if (strncmp(owner, k->owner, len) != 0)
         return NOT_HERE;
     if (!owner[len])
         return THIS_DIRECTORY;
     if (sscanf(owner + len, "/%lld.%llx", &pid, &start) != 2)
         return NOT_HERE;
-    stet_error none = STET_ERROR_INIT;
-    bool alive = stet_proc_identify(pid, &now, &none) == STET_OK && now.start == start && stet_proc_alive(now);
-    stet_error_clear(&none);
-    return alive ? LIVE_WORKER : DEAD_WORKER;
+    return is_alive(pid, start) ? LIVE_WORKER : DEAD_WORKER;
 }
 
 /* K3. */
@@ -124,7 +130,7 @@ static stet_status keep(keeper *k, stet_hash key, bool *kept, stet_error *err) {
     stet_status status = stet_claim_get(k->orch.hub, key, &there, &c, err);
     if (status != STET_OK || !there)
         return status;
-    holder who = c.state == STET_CLAIM_RUNNING ? holder_of(k, c.owner) : NOT_HERE;
+    holder who = c.state < STET_CLAIM_OK ? holder_of(k, c.owner) : NOT_HERE;
     *kept |= who == LIVE_WORKER;
     if (who == NOT_HERE || who == LIVE_WORKER) {
         stet_claim_release(&c);
@@ -147,7 +153,7 @@ static stet_status keep(keeper *k, stet_hash key, bool *kept, stet_error *err) {
 /* All claims of this directory that are held, whether their lease has ended or not. */
 static stet_status look(keeper *k, bool *kept, stet_error *err) {
     stet_hub_keys keys = {0};
-    *kept = false;
+    *kept = is_alive(k->o->client.pid, k->o->client.start);
     stet_status status = stet_hub_find_claims(k->orch.hub, STET_HUB_LIVE, 0, SIZE_MAX, &keys, err);
     if (status == STET_OK)
         status = stet_hub_find_claims(k->orch.hub, STET_HUB_OPEN, 0, SIZE_MAX, &keys, err);
@@ -194,7 +200,7 @@ stet_status stet_keeper_run(const stet_keeper_opts *o, stet_error *err) {
         if (status == STET_OK)
             status = stet_hub_open(o->hub, STET_REPO_MUST_EXIST, &hub, err);
         if (status == STET_OK) {
-            k.backend = stet_backend_local_open(o->dir, o->root, o->workers);
+            k.backend = stet_backend_local_open(o->dir, o->root, o->client.pid > 0);
             k.orch = (stet_orch){.hub = hub,
                                  .backend = &stet_backend_local_kind,
                                  .backend_ctx = k.backend,

@@ -12,19 +12,20 @@
  *   K2. A claim of a worker of this directory is the worker's while that process lives. The claim of a dead worker is
  *       taken over with a new attempt number, if its job is known here.
  *   K3. It starts no job. A claim whose job is not known here is left to its lease.
- *   K4. It ends when there is nothing to keep. Whoever submits a job makes sure that there is one.
+ *   K4. It ends when there is nothing to keep and its worker has ended. Whoever submits a job makes sure that there is
+ *       one; a worker does so before its first job.
  */
 #ifndef STET_EXEC_KEEPER_H
 #define STET_EXEC_KEEPER_H
 
-#include "base/error.h"
+#include "os/proc.h"
 
 typedef struct stet_keeper_opts {
     const char *dir;  /* of the jobs: .stet/local/calls */
     const char *root; /* the project */
     const char *hub;  /* URI */
     int64_t lease_ms;
-    bool workers; /* the jobs are those of workers: see stet_backend_local_open */
+    stet_proc_id client; /* a worker, for as long as which it stays; zeros: none */
 } stet_keeper_opts;
 
 /* Starts a keeper, unless there is one. A failure is nobody's: the lease ends as if there were none. */

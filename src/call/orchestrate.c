@@ -16,7 +16,7 @@ typedef struct poll {
     const stet_orch_job *job;
     stet_orch_state state;
     stet_claim claim; /* as it was last seen */
-    bool there, fresh;
+    bool there, fresh, took;
 } poll;
 
 static stet_value request_value(const stet_orch_job *job) {
@@ -84,6 +84,7 @@ static stet_orch_event lookup(poll *p, stet_status *status, stet_error *err) {
     if (*status != STET_OK || p->there)
         return STET_ORCH_EXISTS;
     *status = change(p, claimed(p), &lost, err);
+    p->took |= *status == STET_OK && !lost && !p->o->queue;
     return lost ? STET_ORCH_LOST : STET_ORCH_CREATED;
 }
 
@@ -152,6 +153,7 @@ static stet_orch_event follow(poll *p, stet_status *status, stet_error *err) {
     }
     *status = change(p, claimed(p), &lost, err);
     p->fresh &= lost;
+    p->took |= *status == STET_OK && !lost && !p->o->queue;
     return lost ? STET_ORCH_LOST : STET_ORCH_TAKEN_OVER;
 }
 
@@ -345,6 +347,7 @@ stet_status stet_orch_poll(stet_orch *o, const stet_orch_job *job, stet_orch_ans
                                   .claim = p.claim.state,
                                   .attempt = p.claim.attempt,
                                   .mine = mine(&p),
+                                  .took = p.took,
                                   .kept = !p.claim.passing,
                                   .retry = p.claim.retry};
     if (p.there)

@@ -82,6 +82,7 @@ typedef struct stet_orch_answer {
     stet_claim_state claim;
     int64_t attempt;
     bool mine;        /* the caller owns it */
+    bool took;        /* this poll took it; if it is not `mine`, somebody else has it since */
     bool kept, retry; /* of a failure: see stet_job_status */
 } stet_orch_answer;
 
