@@ -78,7 +78,7 @@ FUZZBIN  := $(FUZZSRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCHSRC := $(sort $(wildcard bench/*.c))
 BENCHBIN := $(BENCHSRC:%.c=$(BUILD)/%)
 
-.PHONY: all objects programs python fuzz-programs bench-programs demo test test-programs sanitize sanitize-threads lint lint-scripts cppcheck tidy warnings format format-check fuzz bench soak coverage deps-graph install uninstall clean help docs setup setup-test setup-dev
+.PHONY: all objects programs python fuzz-programs bench-programs demo test test-programs sanitize sanitize-threads lint lint-scripts cppcheck tidy warnings format format-check fuzz bench soak model coverage deps-graph install uninstall clean help docs setup setup-test setup-dev
 .SECONDARY:
 
 all: programs python
@@ -176,6 +176,10 @@ soak: setup-test
 	@$(MAKE) --no-print-directory -j$(JOBS) programs test-programs
 	@STET_TEST_LONG=1 test/run --build $(abspath $(BUILD)) --jobs $(JOBS) --timeout 36000 --filter '$(FILTER)' crash property
 
+# The protocol of claims and leases, checked by Spin; LONG=1 searches further.
+model: setup-test
+	@LONG='$(LONG)' model/check
+
 # Line coverage: a summary, the files with the least, and pages in html/. A few scenarios can't hold here, those that look at which files the
 # program opens or that link the library themselves: gcov is in the way of both. The runner names them, and the figures come all the same.
 coverage: setup-dev
@@ -239,6 +243,7 @@ help:
 	@echo 'make fuzz         every fuzzer, FUZZ_SECONDS=30 each'
 	@echo 'make bench        measurements against peers; FILTER=REGEX some of them'
 	@echo 'make soak         long property and crash tests'
+	@echo 'make model        check the model of claims and leases'
 	@echo 'make coverage     line coverage in build/coverage/html'
 	@echo 'make deps-graph   the include graph between folders; fails on an upward edge'
 	@echo 'make docs         docs/reference.md and man/stet.1 from the operation table'

@@ -3,6 +3,10 @@
  * The adapter reads one request on standard input and writes one reply on standard output (src/call/adapter.h). It is
  * started in the directory of a project. A call whose snapshot lies in that project's own repository runs here, under a
  * supervisor that outlives this process. A call whose snapshot lies in another repository is left there for a worker.
+ *
+ *     stet-exec-local keep DIR ROOT HUB LEASE_MS CLIENT
+ *
+ * is the keeper of running jobs (src/call/keeper.h), which this program and workers start.
  */
 
 #include <stdio.h>
@@ -14,6 +18,7 @@
 #include "base/text.h"
 #include "call/adapter.h"
 #include "call/calls.h"
+#include "call/keeper.h"
 #include "call/orchestrate_local.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -121,7 +126,8 @@ static void reply_done(const stet_orch_answer *a) {
     print(v);
 }
 
-static stet_status serve(stet_orch *o, const request *r, stet_backend_local *backend, stet_error *err) {
+static stet_status serve(stet_orch *o, const request *r, stet_backend_local *backend, const stet_keeper_opts *keeper,
+                         stet_error *err) {
     stet_orch_job job = {.key = r->key,
                          .node = r->node,
                          .function = r->function,
@@ -140,6 +146,8 @@ static stet_status serve(stet_orch *o, const request *r, stet_backend_local *bac
         job.fresh = false;
         status = stet_orch_poll(o, &job, &a, err);
     }
+    if (status == STET_OK && a.state == STET_ORCH_PENDING && backend && a.mine)
+        stet_keeper_need(keeper); /* nobody may ask for it again */
     if (status == STET_OK && a.state == STET_ORCH_PENDING)
         reply_pending(r, &a);
     else if (status == STET_OK)
@@ -148,13 +156,14 @@ static stet_status serve(stet_orch *o, const request *r, stet_backend_local *bac
 }
 
 static stet_status answer(const request *r, stet_error *err) {
-    stet_repo *remote = NULL;
+    stet_hub *hub = NULL;
     stet_project *p = NULL;
     stet_backend_local *backend = NULL;
     stet_calls_config config = {.lease_ms = STET_ORCH_LEASE_MS};
     char owner[200] = "", *dir = NULL;
-    stet_status status = stet_repo_open_uri(r->remote, STET_REPO_MUST_EXIST, &remote, err);
-    bool here = status == STET_OK && stet_project_find(".", &p, NULL) == STET_OK && same_file(p, remote);
+    stet_status status = stet_hub_open(r->remote, STET_REPO_MUST_EXIST, &hub, err);
+    bool here = status == STET_OK && stet_hub_repo(hub) && stet_project_find(".", &p, NULL) == STET_OK &&
+                same_file(p, stet_hub_repo(hub));
     if (here) {
         status = stet_calls_config_read(p, &config, err);
         dir = stet_calls_dir(p);
@@ -162,25 +171,40 @@ static stet_status answer(const request *r, stet_error *err) {
             status = stet_calls_owner(dir, owner, err);
         backend = stet_backend_local_open(dir, stet_project_root(p), false);
     }
-    stet_orch o = {.remote = remote,
+    stet_orch o = {.hub = hub,
                    .backend = &stet_backend_local_kind,
                    .backend_ctx = backend,
                    .owner = owner,
                    .lease_ms = config.lease_ms,
                    .queue = !here};
+    stet_keeper_opts keeper = {.dir = dir, .root = here ? stet_project_root(p) : NULL, .hub = r->remote};
+    keeper.lease_ms = config.lease_ms;
     if (status == STET_OK)
-        status = serve(&o, r, backend, err);
+        status = serve(&o, r, backend, &keeper, err);
     stet_backend_local_close(backend);
-    stet_repo_close(remote);
+    stet_hub_close(hub);
     stet_calls_config_release(&config);
     stet_project_close(p);
     stet_free(dir);
     return status;
 }
 
-int main(void) {
+static int keep(char **argv) {
+    stet_error err = STET_ERROR_INIT;
+    stet_keeper_opts o = {.dir = argv[2], .root = argv[3], .hub = argv[4], .lease_ms = strtoll(argv[5], NULL, 10)};
+    char *dot;
+    o.client.pid = strtoll(argv[6], &dot, 10);
+    o.client.start = *dot == '.' ? strtoull(dot + 1, NULL, 16) : 0;
+    stet_status status = stet_keeper_run(&o, &err);
+    stet_error_clear(&err);
+    return status == STET_OK ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
     stet_error err = STET_ERROR_INIT;
     request r = {0};
+    if (argc == 7 && strcmp(argv[1], "keep") == 0)
+        return keep(argv);
     if (isatty(0)) {
         fputs("stet-exec-local is asked by stet: one JSON request on standard input\n", stderr);
         return 2;

@@ -14,8 +14,6 @@
 #include "os/proc.h"
 #include "repo/remote.h"
 
-#define KEEP_MS ((int64_t)7 * 24 * 3600 * 1000)
-
 static stet_status wrong(stet_error *err, const char *name, const char *what) {
     return stet_fail(err, STET_INVALID, "calls.%s in config.toml is %s", name, what);
 }
@@ -300,7 +298,9 @@ static stet_status sweep_logs(stet_project *p, stet_repo *r, int64_t before_ms, 
 }
 
 stet_status stet_calls_sweep(stet_project *p, stet_repo *r, bool dry_run, int64_t *count, stet_error *err) {
-    int64_t before_ms = stet_clock_ms() - KEEP_MS;
-    stet_status status = stet_claim_sweep(r, before_ms, dry_run, count, err);
+    int64_t before_ms = stet_clock_ms() - STET_CALLS_KEEP_MS;
+    stet_hub *own = stet_hub_of_repo(r);
+    stet_status status = stet_claim_sweep(own, STET_CALLS_KEEP_MS, dry_run, count, err);
+    stet_hub_close(own);
     return status == STET_OK ? sweep_logs(p, r, before_ms, dry_run, count, err) : status;
 }

@@ -74,6 +74,7 @@ STET_CHECKED stet_status stet_calls_owner(const char *dir, char out[200], stet_e
  * frees. */
 STET_CHECKED stet_status stet_calls_remote(stet_repo *r, const char *text, char **uri, stet_error *err);
 
+#define STET_CALLS_KEEP_MS ((int64_t)7 * 24 * 3600 * 1000) /* how long a finished claim is kept */
 /* For `stet gc`: removes claims that ended long ago and logs of removed attempts. Adds their number to `*count`. */
 STET_CHECKED stet_status stet_calls_sweep(stet_project *p, stet_repo *r, bool dry_run, int64_t *count, stet_error *err);
 

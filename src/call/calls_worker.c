@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "call/calls.h"
+#include "call/keeper.h"
 #include "call/orchestrate_local.h"
 #include "os/clock.h"
 #include "os/proc.h"
@@ -12,10 +13,11 @@
 #define TICK_MS 50   /* how often a repository is looked at for news */
 #define SCAN_MS 1000 /* and how often at least for leases that ran out */
 #define SAY_MS  10000
+#define TIDY_MS (3600 * 1000) /* how often finished claims are looked at */
+#define KEEP_MS 200           /* a job that is older has a keeper, in case that this worker dies */
 
 typedef struct held {
     stet_orch_held job;
-    int64_t looked_ms;
 } held;
 
 typedef struct worker {
@@ -24,7 +26,7 @@ typedef struct worker {
     stet_orch orch;
     stet_backend_local *backend;
     STET_VEC(held) held;
-    int64_t news, scanned_ms, said_ms;
+    int64_t news, scanned_ms, said_ms, tidied_ms, kept_ms;
     const char *owner; /* of the machine and directory: what the names of its workers begin with */
 } worker;
 
@@ -45,6 +47,19 @@ static void complain(worker *w, stet_error *err) {
     stet_error_clear(err);
 }
 
+/* For the case that this worker is killed. A keeper may be killed, too: from time to time. */
+static void make_sure_of_keeper(worker *w) {
+    int64_t now = stet_clock_monotonic_us() / 1000;
+    if (w->kept_ms && now - w->kept_ms < w->orch.lease_ms / 3)
+        return;
+    w->kept_ms = now;
+    stet_keeper_need(&(stet_keeper_opts){.dir = w->o->dir,
+                                         .root = w->o->root,
+                                         .hub = w->o->remote,
+                                         .lease_ms = w->orch.lease_ms,
+                                         .client = stet_proc_self()});
+}
+
 static void drop(worker *w, size_t i) {
     stet_orch_held_release(&w->held.at[i].job);
     w->held.at[i] = w->held.at[--w->held.len];
@@ -55,7 +70,7 @@ static void drop(worker *w, size_t i) {
 static void let_go(worker *w, const stet_orch_job *job) {
     stet_claim c;
     bool there = false, neighbour = false;
-    if (stet_claim_get(w->orch.remote, job->key, &there, &c, NULL) == STET_OK && there) {
+    if (stet_claim_get(w->orch.hub, job->key, &there, &c, NULL) == STET_OK && there) {
         neighbour = strncmp(c.owner, w->owner, strlen(w->owner)) == 0;
         stet_claim_release(&c);
     }
@@ -103,18 +118,21 @@ static stet_status take(worker *w, stet_hash key, stet_error *err) {
     stet_claim c;
     bool there;
     held h = {0};
-    stet_status status = stet_claim_get(w->orch.remote, key, &there, &c, err);
+    stet_status status = stet_claim_get(w->orch.hub, key, &there, &c, err);
     if (status != STET_OK || !there)
         return status;
     status = stet_orch_job_of(&c, key, &h.job, err);
-    int64_t before = c.attempt;
     stet_claim_release(&c);
     if (status != STET_OK)
         return status;
     stet_orch_answer a;
     status = stet_orch_poll(&w->orch, &h.job.job, &a, err);
-    if (status == STET_OK && a.mine && a.attempt > before)
+    if (status == STET_OK && a.took)
         tell(w, STET_WORKER_TAKEN, &h.job.job);
+    if (status == STET_OK && a.took && !a.mine) { /* lost already, and its job may have been started */
+        let_go(w, &h.job.job);
+        tell(w, STET_WORKER_LOST, &h.job.job);
+    }
     if (status == STET_OK && a.state == STET_ORCH_PENDING && a.mine) {
         *stet_vec_add(&w->held) = h;
         return STET_OK;
@@ -131,33 +149,46 @@ static stet_status take(worker *w, stet_hash key, stet_error *err) {
 
 /* Looks for work, if there may be some. *busy: something was found. */
 static void scan(worker *w, bool *busy) {
-    stet_hash *keys = NULL;
-    size_t count = 0;
-    bool live;
+    stet_hub_keys keys = {0};
     stet_error err = STET_ERROR_INIT;
-    int64_t now = stet_clock_monotonic_us() / 1000, news = stet_repo_news(w->orch.remote);
+    int64_t now = stet_clock_monotonic_us() / 1000, news = stet_hub_news(w->orch.hub);
     *busy = false;
     if (w->held.len >= w->o->jobs || (news == w->news && w->scanned_ms && now - w->scanned_ms < SCAN_MS))
         return;
     w->news = news;
     w->scanned_ms = now;
-    stet_status status = stet_orch_open_work(w->orch.remote, w->o->jobs + w->held.len, &keys, &count, &live, &err);
+    stet_status status = stet_orch_open_work(w->orch.hub, w->o->jobs + w->held.len, &keys, &err);
     /* Those that come together should not all go for the same one. */
     uint64_t from = 0;
     stet_random(&from, sizeof from);
-    for (size_t i = 0; i < count && status == STET_OK && w->held.len < w->o->jobs; i++) {
-        stet_hash key = keys[(from + i) % count];
+    for (size_t i = 0; i < keys.len && status == STET_OK && w->held.len < w->o->jobs; i++) {
+        stet_hash key = keys.at[(from + i) % keys.len];
         if (holds(w, key))
             continue;
         *busy = true;
+        make_sure_of_keeper(w);
         status = take(w, key, &err);
     }
     if (*busy)
         w->scanned_ms = 0; /* more may be there */
-    free(keys);
+    free(keys.at);
     if (status == STET_NOT_FOUND) /* nobody has written to the repository yet */
         stet_error_clear(&err);
     else if (status != STET_OK)
+        complain(w, &err);
+}
+
+/* A shared hub has no owner who would clean it up: its workers do. */
+static void tidy(worker *w) {
+    int64_t now = stet_clock_monotonic_us() / 1000, count = 0;
+    stet_error err = STET_ERROR_INIT;
+    if (w->tidied_ms && now - w->tidied_ms < TIDY_MS)
+        return;
+    w->tidied_ms = now;
+    stet_status status = stet_claim_sweep(w->orch.hub, STET_CALLS_KEEP_MS, false, &count, &err);
+    if (status == STET_OK && count > 0)
+        status = stet_hub_gc(w->orch.hub, &err);
+    if (status != STET_OK)
         complain(w, &err);
 }
 
@@ -171,6 +202,9 @@ static void work(worker *w) {
                 w->scanned_ms = 0;
             }
         scan(w, &busy);
+        tidy(w);
+        if (w->held.len > 0)
+            make_sure_of_keeper(w);
         int64_t now = stet_clock_monotonic_us();
         if (busy || w->held.len > 0)
             idle_since = now;
@@ -179,7 +213,7 @@ static void work(worker *w) {
         if (w->held.len > 0)
             stet_backend_local_wait(w->backend, TICK_MS);
         else if (!busy)
-            stet_clock_sleep_ms(TICK_MS);
+            stet_hub_wait(w->orch.hub, w->news, TICK_MS);
     }
 }
 
@@ -190,8 +224,8 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
     stet_status status = stet_calls_owner(o->dir, owner, err);
     if (status != STET_OK)
         return status;
-    stet_repo *remote;
-    status = stet_repo_open_uri(o->remote, 0, &remote, err);
+    stet_hub *hub;
+    status = stet_hub_open(o->remote, 0, &hub, err);
     if (status != STET_OK)
         return status;
     /* A process, not a machine: what another worker of this machine owns is its own until the lease runs out. */
@@ -199,7 +233,7 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
     snprintf(name, sizeof name, "%s/%lld.%llx", owner, (long long)self.pid, (unsigned long long)self.start);
     w.owner = owner;
     w.backend = stet_backend_local_open(o->dir, o->root, true);
-    w.orch = (stet_orch){.remote = remote,
+    w.orch = (stet_orch){.hub = hub,
                          .backend = &stet_backend_local_kind,
                          .backend_ctx = w.backend,
                          .owner = name,
@@ -209,6 +243,6 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
         drop(&w, w.held.len - 1);
     stet_vec_release(&w.held);
     stet_backend_local_close(w.backend);
-    stet_repo_close(remote);
+    stet_hub_close(hub);
     return STET_OK;
 }

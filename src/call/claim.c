@@ -2,11 +2,12 @@
 
 #include "call/claim.h"
 
-#include <assert.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define MORE_MAX 4
+#include "os/clock.h"
+
+#define SWEEP_KEYS 1000 /* of one question */
 
 static const char *const names[STET_CLAIM_STATES] = {"queued", "claimed", "running", "ok", "error", "cancelled"};
 
@@ -14,20 +15,16 @@ const char *stet_claim_state_name(stet_claim_state state) {
     return names[state];
 }
 
-static void ref_name(stet_hash key, char out[sizeof STET_CLAIMS + STET_HASH_HEX]) {
-    memcpy(out, STET_CLAIMS, sizeof STET_CLAIMS - 1);
-    stet_hash_hex(key, out + sizeof STET_CLAIMS - 1);
-}
-
 static stet_value claim_value(const stet_claim *c) {
     stet_value v = stet_value_object();
-    stet_value_put(&v, "v", stet_value_int(2));
+    uint64_t nonce = 0;
+    stet_value_put(&v, "v", stet_value_int(3));
     stet_value_put(&v, "state", stet_value_string(names[c->state]));
     stet_value_put(&v, "owner", stet_value_string(c->owner));
     stet_value_put(&v, "attempt", stet_value_int(c->attempt));
     stet_value_put(&v, "lost", stet_value_int(c->lost));
-    stet_value_put(&v, "lease", stet_value_int(c->lease_ms));
-    stet_value_put(&v, "heartbeat", stet_value_int(c->heartbeat_ms));
+    stet_random(&nonce, sizeof nonce); /* no two writes have the same version */
+    stet_value_put(&v, "nonce", stet_value_stringf("%016llx", (unsigned long long)nonce));
     stet_value_put(&v, "job", stet_value_retain(c->job));
     stet_value_put(&v, "request", stet_value_retain(c->request));
     if (c->state == STET_CLAIM_OK || c->state == STET_CLAIM_ERROR)
@@ -43,8 +40,7 @@ static bool take(stet_value v, stet_claim *out) {
     stet_value state = stet_value_get(v, "state"), owner = stet_value_get(v, "owner"),
                result = stet_value_get(v, "result"), request = stet_value_get(v, "request");
     size_t len = 0;
-    int64_t version = stet_value_as_int(stet_value_get(v, "v")); /* 1: every failure was kept */
-    if (stet_value_type(v) != STET_TYPE_OBJECT || version < 1 || version > 2 ||
+    if (stet_value_type(v) != STET_TYPE_OBJECT || stet_value_as_int(stet_value_get(v, "v")) != 3 ||
         stet_value_type(state) != STET_TYPE_STRING || stet_value_type(owner) != STET_TYPE_STRING ||
         stet_value_type(request) != STET_TYPE_OBJECT)
         return false;
@@ -67,8 +63,6 @@ static bool take(stet_value v, stet_claim *out) {
     out->retry = out->passing && stet_value_as_bool(stet_value_get(v, "retry"));
     out->attempt = stet_value_as_int(stet_value_get(v, "attempt"));
     out->lost = stet_value_as_int(stet_value_get(v, "lost"));
-    out->lease_ms = stet_value_as_int(stet_value_get(v, "lease"));
-    out->heartbeat_ms = stet_value_as_int(stet_value_get(v, "heartbeat"));
     out->job = stet_value_retain(stet_value_get(v, "job"));
     out->request = stet_value_retain(request);
     return true;
@@ -87,94 +81,93 @@ stet_claim stet_claim_copy(const stet_claim *c) {
     return copy;
 }
 
-stet_status stet_claim_read(stet_repo *r, stet_hash id, stet_claim *out, stet_error *err) {
-    stet_value v;
-    stet_status status = stet_repo_get_loose(r, id, &v, err);
-    if (status != STET_OK)
+stet_status stet_claim_get(stet_hub *h, stet_hash key, bool *there, stet_claim *out, stet_error *err) {
+    stet_hub_claim c;
+    stet_status status = stet_hub_get_claim(h, key, there, &c, err);
+    if (status != STET_OK || !*there)
         return status;
-    *out = (stet_claim){.id = id};
-    bool fine = take(v, out);
-    stet_value_release(v);
+    *out = (stet_claim){.id = c.version, .changed_ms = c.changed_ms, .left_ms = c.left_ms};
+    bool fine = take(c.body, out);
+    stet_value_release(c.body);
     if (fine)
         return STET_OK;
     stet_claim_release(out);
+    *there = false;
     char hex[STET_HASH_HEX];
-    stet_hash_hex(id, hex);
-    return stet_fail(err, STET_CORRUPT, "%s is not the record of a claim", hex);
+    stet_hash_hex(key, hex);
+    return stet_fail(err, STET_CORRUPT, "the claim of key %s is not the record of a claim", hex);
 }
 
-stet_status stet_claim_get(stet_repo *r, stet_hash key, bool *there, stet_claim *out, stet_error *err) {
-    char name[sizeof STET_CLAIMS + STET_HASH_HEX];
-    ref_name(key, name);
-    /* A record that was replaced between the two looks is gone: look again. */
-    for (int i = 0;; i++) {
-        stet_hash id;
-        stet_error inner = STET_ERROR_INIT;
-        stet_status status = stet_repo_ref(r, name, there, &id, err);
-        if (status != STET_OK || !*there)
-            return status;
-        status = stet_claim_read(r, id, out, &inner);
-        if (status == STET_NOT_FOUND && i < 100) {
-            stet_error_clear(&inner);
-            continue;
-        }
-        stet_error_move(err, &inner);
-        return status;
-    }
+static stet_hub_phase phase_of(stet_claim_state state) {
+    return state == STET_CLAIM_QUEUED ? STET_HUB_QUEUED : state < STET_CLAIM_OK ? STET_HUB_HELD : STET_HUB_ENDED;
 }
 
-stet_status stet_claim_swap(stet_repo *r, stet_hash key, const stet_claim *before, stet_claim *after,
-                            const stet_ref_swap *more, size_t more_count, stet_error *err) {
-    char name[sizeof STET_CLAIMS + STET_HASH_HEX];
-    stet_ref_swap swaps[1 + MORE_MAX];
-    assert(more_count <= MORE_MAX);
-    ref_name(key, name);
-    bool own = !stet_repo_in_transaction(r);
-    stet_status status = own ? stet_repo_begin(r, err) : STET_OK;
-    stet_hash id;
-    if (status == STET_OK) {
-        stet_value v = claim_value(after);
-        status = stet_repo_put_loose(r, v, &id, err);
-        stet_value_release(v);
+/* Did a swap happen, although the hub reported something else? */
+static bool happened(stet_hub *h, stet_hash key, stet_hash version) {
+    stet_hub_claim now;
+    bool there;
+    if (stet_hub_get_claim(h, key, &there, &now, NULL) != STET_OK || !there)
+        return false;
+    stet_value_release(now.body);
+    return stet_hash_equal(now.version, version);
+}
+
+stet_status stet_claim_swap(stet_hub *h, stet_hash key, const stet_claim *before, stet_claim *after, stet_error *err) {
+    stet_error inner = STET_ERROR_INIT;
+    stet_hub_claim next = {
+        .key = key, .phase = phase_of(after->state), .lease_for_ms = after->lease_for_ms, .body = claim_value(after)};
+    stet_hash_of_text(stet_value_get(after->request, "node"), &next.node);
+    if (after->state == STET_CLAIM_OK || after->state == STET_CLAIM_ERROR)
+        next.result = after->result;
+    stet_status status = stet_hub_swap_claim(h, before ? &before->id : NULL, &next, &inner);
+    if (status != STET_OK && status != STET_NOT_FOUND && happened(h, key, next.version)) {
+        stet_error_clear(&inner);
+        status = STET_OK;
     }
+    stet_value_release(next.body);
+    stet_error_move(err, &inner);
     if (status == STET_OK) {
-        swaps[0] = (stet_ref_swap){.name = name, .expect = before ? &before->id : NULL, .set = &id, .drop = true};
-        for (size_t i = 0; i < more_count; i++)
-            swaps[1 + i] = more[i];
-        status = stet_repo_swap(r, swaps, 1 + more_count, err);
+        after->id = next.version;
+        after->left_ms = after->lease_for_ms;
     }
-    if (own && status == STET_OK)
-        status = stet_repo_commit(r, err);
-    else if (own)
-        stet_repo_rollback(r);
-    if (status == STET_OK)
-        after->id = id;
     return status;
 }
 
-stet_status stet_claim_sweep(stet_repo *r, int64_t before_ms, bool dry_run, int64_t *count, stet_error *err) {
-    stet_refs refs = {0};
-    stet_status status = stet_repo_refs(r, STET_CLAIMS, &refs, err);
-    for (size_t i = 0; i < refs.len && status == STET_OK; i++) {
-        stet_claim c;
-        stet_error inner = STET_ERROR_INIT;
-        if (stet_claim_read(r, refs.at[i].target, &c, &inner) != STET_OK) { /* just replaced; or `check` tells */
-            stet_error_clear(&inner);
-            continue;
-        }
-        bool old = c.state >= STET_CLAIM_OK && c.heartbeat_ms < before_ms;
-        stet_claim_release(&c);
-        if (!old)
-            continue;
-        stet_ref_swap swap = {.name = refs.at[i].name, .expect = &refs.at[i].target, .drop = true};
-        stet_status swapped = dry_run ? STET_OK : stet_repo_swap(r, &swap, 1, &inner);
-        *count += swapped == STET_OK;
-        if (swapped == STET_CONFLICT) /* somebody has use for it after all */
-            stet_error_clear(&inner);
-        else
-            status = swapped;
-        stet_error_move(err, &inner);
+/* True: it went, or would go. */
+static stet_status sweep_one(stet_hub *h, stet_hash key, bool dry_run, bool *gone, stet_error *err) {
+    stet_hub_claim c;
+    bool there;
+    stet_error inner = STET_ERROR_INIT;
+    stet_status status = stet_hub_get_claim(h, key, &there, &c, &inner);
+    *gone = status == STET_OK && there && c.phase == STET_HUB_ENDED;
+    if (status == STET_OK && there)
+        stet_value_release(c.body);
+    if (*gone && !dry_run) {
+        status = stet_hub_remove_claim(h, key, c.version, &inner);
+        *gone = status == STET_OK;
     }
-    stet_refs_release(&refs);
+    if (status == STET_CONFLICT || status == STET_CORRUPT) { /* somebody has use for it; or `check` tells */
+        stet_error_clear(&inner);
+        return STET_OK;
+    }
+    stet_error_move(err, &inner);
+    return status;
+}
+
+stet_status stet_claim_sweep(stet_hub *h, int64_t age_ms, bool dry_run, int64_t *count, stet_error *err) {
+    int64_t now = 0;
+    stet_status status = stet_hub_now(h, &now, err);
+    for (bool more = true; more && status == STET_OK;) {
+        stet_hub_keys keys = {0};
+        int64_t before = *count;
+        status = stet_hub_find_claims(h, STET_HUB_OVER, now - age_ms, dry_run ? SIZE_MAX : SWEEP_KEYS, &keys, err);
+        for (size_t i = 0; i < keys.len && status == STET_OK; i++) {
+            bool gone;
+            status = sweep_one(h, keys.at[i], dry_run, &gone, err);
+            *count += gone;
+        }
+        more = !dry_run && keys.len == SWEEP_KEYS && *count > before;
+        free(keys.at);
+    }
     return status;
 }

@@ -258,7 +258,7 @@ void stet_executor_close(stet_executor *x) {
     while (x->handles > 0)
         uv_run(x->loop, UV_RUN_NOWAIT);
     for (size_t i = 0; i < x->remotes.len; i++) {
-        stet_repo_close(x->remotes.at[i].repo);
+        stet_hub_close(x->remotes.at[i].hub);
         stet_free(x->remotes.at[i].uri);
     }
     stet_vec_release(&x->remotes);

@@ -13,12 +13,13 @@
 #include "call/adapter.h"
 #include "call/executor.h"
 #include "os/lock.h"
+#include "repo/hub.h"
 
 #define STET_EXECUTOR_ADAPTERS 16
 
 typedef struct executor_remote {
     char *uri;
-    stet_repo *repo;
+    stet_hub *hub;
 } executor_remote;
 
 struct stet_executor {
@@ -120,6 +121,8 @@ void stet_call_adopt(stet_call *c, const stet_attempt *a);
 STET_CHECKED stet_status stet_call_begin(stet_call *c, stet_error *err);
 /* Publishes the node and everything it names in the remote, behind refs/exec/UUID. */
 STET_CHECKED stet_status stet_call_publish_snapshot(stet_call *c, stet_error *err);
+/* The attempt has ended: its ref in a shared hub goes, so that refs of finished calls do not pile up there. */
+void stet_call_withdraw_snapshot(stet_call *c);
 /* Fetches the result, verifies it, and commits record, pin and row. `event` is what it means to the machine: integrated, or
  * again for a failure that is not kept; `next_ms` is the time of the next try then. *moved: another process has moved the
  * row. */

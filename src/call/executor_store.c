@@ -231,50 +231,68 @@ stet_status stet_call_begin(stet_call *c, stet_error *err) {
 }
 
 /* NULL: it is the own repository. */
-static stet_status remote_of(stet_call *c, stet_repo **out, stet_error *err) {
+static stet_status hub_of(stet_call *c, stet_hub **out, stet_error *err) {
     stet_executor *x = c->x;
     *out = NULL;
     if (strcmp(c->remote_uri, x->own_uri) == 0)
         return STET_OK;
     for (size_t i = 0; i < x->remotes.len; i++)
         if (strcmp(x->remotes.at[i].uri, c->remote_uri) == 0) {
-            *out = x->remotes.at[i].repo;
+            *out = x->remotes.at[i].hub;
             return STET_OK;
         }
-    stet_repo *r;
-    stet_status status = stet_repo_open_uri(c->remote_uri, 0, &r, err);
+    stet_hub *h;
+    stet_status status = stet_hub_open(c->remote_uri, 0, &h, err);
     if (status != STET_OK)
         return status;
-    if (strcmp(stet_repo_path(r), stet_repo_path(x->repo)) == 0) { /* written otherwise, and the same */
-        stet_repo_close(r);
+    if (stet_hub_is(h, x->repo)) { /* written otherwise, and the same */
+        stet_hub_close(h);
         stet_free(c->remote_uri);
         c->remote_uri = stet_strdup(x->own_uri);
         return STET_OK;
     }
-    *stet_vec_add(&x->remotes) = (executor_remote){stet_strdup(c->remote_uri), r};
-    *out = r;
+    *stet_vec_add(&x->remotes) = (executor_remote){stet_strdup(c->remote_uri), h};
+    *out = h;
     return STET_OK;
 }
 
 stet_status stet_call_publish_snapshot(stet_call *c, stet_error *err) {
     char ref[64];
-    stet_repo *remote;
+    stet_hub *hub;
     bool there = false;
     stet_hash at;
     if (c->published)
         return STET_OK;
     ref_of(c, ref);
-    stet_status status = remote_of(c, &remote, err);
-    stet_repo *to = remote ? remote : c->x->repo;
-    if (status == STET_OK)
-        status = stet_repo_ref(to, ref, &there, &at, err);
-    stet_ref_swap swap = {.name = ref, .set = &c->node};
-    if (status == STET_OK && !there && remote)
-        status = stet_repo_copy(c->x->repo, remote, &c->node, 1, &swap, 1, NULL, err);
-    else if (status == STET_OK && !there)
-        status = stet_repo_swap(to, &swap, 1, err);
+    stet_status status = hub_of(c, &hub, err);
+    if (status == STET_OK && !hub) {
+        status = stet_repo_ref(c->x->repo, ref, &there, &at, err);
+        if (status == STET_OK && !there)
+            status = stet_repo_swap(c->x->repo, &(stet_ref_swap){.name = ref, .set = &c->node}, 1, err);
+    } else if (status == STET_OK) {
+        status = stet_hub_ref(hub, ref, &there, &at, err);
+        if (status == STET_OK && !there)
+            status = stet_hub_send(hub, c->x->repo, &c->node, 1, err);
+        if (status == STET_OK && !there)
+            status = stet_hub_swap_ref(hub, ref, NULL, &c->node, err);
+    }
     c->published = status == STET_OK;
     return status;
+}
+
+void stet_call_withdraw_snapshot(stet_call *c) {
+    char ref[64];
+    stet_hub *hub;
+    bool there = false;
+    stet_hash at;
+    if (!c->row.execution[0] || hub_of(c, &hub, NULL) != STET_OK || !hub)
+        return; /* in the own repository it goes with its row */
+    ref_of(c, ref);
+    if (stet_hub_ref(hub, ref, &there, &at, NULL) != STET_OK || !there)
+        return;
+    stet_error none = STET_ERROR_INIT;
+    if (stet_hub_swap_ref(hub, ref, &at, NULL, &none) != STET_OK)
+        stet_error_clear(&none); /* the hub's own upkeep finds it later */
 }
 
 bool stet_call_passing(const stet_attempt *a) {
@@ -293,11 +311,11 @@ static stet_status result_of(const stet_attempt *a, stet_hash *out, stet_error *
 
 /* All of the result is in the repository, and verifies. */
 static stet_status fetch(stet_call *c, stet_hash result, stet_error *err) {
-    stet_repo *remote;
+    stet_hub *hub;
     stet_value v = stet_value_null();
-    stet_status status = remote_of(c, &remote, err);
-    if (status == STET_OK && remote)
-        status = stet_repo_copy(remote, c->x->repo, &result, 1, NULL, 0, NULL, err);
+    stet_status status = hub_of(c, &hub, err);
+    if (status == STET_OK && hub)
+        status = stet_hub_bring(hub, c->x->repo, &result, 1, err);
     if (status == STET_OK)
         status = stet_repo_get(c->x->repo, result, STET_RECORD_DAG, &v, err);
     stet_value_release(v);
@@ -407,6 +425,8 @@ stet_status stet_call_integrate(stet_call *c, stet_call_event event, int64_t nex
     stet_error_move(err, &inner);
     if (status == STET_OK)
         c->outcome = (stet_call_outcome){.exec = id, .result = result, .ok = ok, .passing = passing};
+    if (status == STET_OK && row.done)
+        stet_call_withdraw_snapshot(c);
     return status;
 }
 

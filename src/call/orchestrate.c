@@ -1,4 +1,4 @@
-/* orchestrate.c - one job per execution key: claims in a shared repository, and a backend that runs jobs. */
+/* orchestrate.c - one job per execution key: claims in a hub, and a backend that runs jobs. */
 
 #include "call/orchestrate.h"
 
@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "base/vec.h"
-#include "os/clock.h"
 
 #define MAX_ROUNDS 200 /* of one poll: each lost swap means that somebody else got on */
 
@@ -17,7 +16,7 @@ typedef struct poll {
     const stet_orch_job *job;
     stet_orch_state state;
     stet_claim claim; /* as it was last seen */
-    bool there, fresh;
+    bool there, fresh, took;
 } poll;
 
 static stet_value request_value(const stet_orch_job *job) {
@@ -41,16 +40,13 @@ static stet_status look(poll *p, stet_error *err) {
     if (p->there)
         stet_claim_release(&p->claim);
     p->there = false;
-    return stet_claim_get(p->o->remote, p->job->key, &p->there, &p->claim, err);
+    return stet_claim_get(p->o->hub, p->job->key, &p->there, &p->claim, err);
 }
 
 /* Swaps the claim that was seen for `next`, which is taken over. *lost: somebody else was faster. */
-static stet_status change(poll *p, stet_claim next, const stet_ref_swap *more, size_t count, bool *lost,
-                          stet_error *err) {
+static stet_status change(poll *p, stet_claim next, bool *lost, stet_error *err) {
     stet_error inner = STET_ERROR_INIT;
-    next.heartbeat_ms = stet_clock_ms();
-    stet_status status =
-        stet_claim_swap(p->o->remote, p->job->key, p->there ? &p->claim : NULL, &next, more, count, &inner);
+    stet_status status = stet_claim_swap(p->o->hub, p->job->key, p->there ? &p->claim : NULL, &next, &inner);
     *lost = status == STET_CONFLICT;
     if (status != STET_OK) {
         stet_claim_release(&next);
@@ -77,7 +73,7 @@ static stet_claim claimed(const poll *p) {
                     .request = request_value(p->job)};
     if (!p->o->queue) {
         snprintf(c.owner, sizeof c.owner, "%s", p->o->owner);
-        c.lease_ms = stet_clock_ms() + p->o->lease_ms;
+        c.lease_for_ms = p->o->lease_ms;
     }
     return c;
 }
@@ -87,15 +83,23 @@ static stet_orch_event lookup(poll *p, stet_status *status, stet_error *err) {
     *status = look(p, err);
     if (*status != STET_OK || p->there)
         return STET_ORCH_EXISTS;
-    *status = change(p, claimed(p), NULL, 0, &lost, err);
+    *status = change(p, claimed(p), &lost, err);
+    p->took |= *status == STET_OK && !lost && !p->o->queue;
     return lost ? STET_ORCH_LOST : STET_ORCH_CREATED;
+}
+
+/* The repository in which objects of the hub are read, with everything that this one names. */
+static stet_status bring(const poll *p, stet_hash id, stet_error *err) {
+    return stet_hub_bring(p->o->hub, stet_hub_repo(p->o->hub), &id, 1, err);
 }
 
 /* Is what an ended claim names still there? What was cleaned up makes it void. */
 static stet_status result_there(poll *p, bool *out, stet_error *err) {
     stet_value v = stet_value_null();
     stet_error inner = STET_ERROR_INIT;
-    stet_status status = stet_repo_dag_value(p->o->remote, p->claim.result, &v, &inner);
+    stet_status status = bring(p, p->claim.result, &inner);
+    if (status == STET_OK)
+        status = stet_repo_dag_value(stet_hub_repo(p->o->hub), p->claim.result, &v, &inner);
     stet_value_release(v);
     *out = status == STET_OK;
     if (status == STET_NOT_FOUND || status == STET_CORRUPT || status == STET_OK) {
@@ -143,12 +147,13 @@ static stet_orch_event follow(poll *p, stet_status *status, stet_error *err) {
     case STET_CLAIM_RUNNING:
     case STET_CLAIM_STATES:
         /* What workers run, another worker takes over. */
-        if (mine(p) || p->o->queue || p->claim.lease_ms > stet_clock_ms())
+        if (mine(p) || p->o->queue || p->claim.left_ms > 0)
             return STET_ORCH_LIVE;
         break;
     }
-    *status = change(p, claimed(p), NULL, 0, &lost, err);
+    *status = change(p, claimed(p), &lost, err);
     p->fresh &= lost;
+    p->took |= *status == STET_OK && !lost && !p->o->queue;
     return lost ? STET_ORCH_LOST : STET_ORCH_TAKEN_OVER;
 }
 
@@ -157,7 +162,7 @@ static stet_status still_mine(void *ctx, stet_error *err) {
     poll *p = ctx;
     stet_claim now;
     bool there;
-    stet_status status = stet_claim_get(p->o->remote, p->job->key, &there, &now, err);
+    stet_status status = stet_claim_get(p->o->hub, p->job->key, &there, &now, err);
     if (status != STET_OK)
         return status;
     bool same = there && stet_hash_equal(now.id, p->claim.id);
@@ -172,7 +177,10 @@ static stet_orch_event own(poll *p, stet_status *status, stet_error *err) {
     stet_error inner = STET_ERROR_INIT;
     if (p->o->queue)
         return STET_ORCH_SUBMITTED;
-    *status = p->o->backend->submit(p->o->backend_ctx, p->job, p->o->remote, still_mine, p, &identity, &inner);
+    *status = bring(p, p->job->node, &inner);
+    if (*status == STET_OK)
+        *status = p->o->backend->submit(p->o->backend_ctx, p->job, stet_hub_repo(p->o->hub), still_mine, p, &identity,
+                                        &inner);
     if (*status == STET_CONFLICT) {
         stet_error_clear(&inner);
         *status = STET_OK;
@@ -185,20 +193,9 @@ static stet_orch_event own(poll *p, stet_status *status, stet_error *err) {
     next.state = STET_CLAIM_RUNNING;
     stet_value_release(next.job);
     next.job = identity;
-    next.lease_ms = stet_clock_ms() + p->o->lease_ms;
-    *status = change(p, next, NULL, 0, &lost, err);
+    next.lease_for_ms = p->o->lease_ms;
+    *status = change(p, next, &lost, err);
     return lost ? STET_ORCH_LOST : STET_ORCH_SUBMITTED;
-}
-
-/* The ref of this execution names the result from now on: it keeps it from being swept. False: it does so already, or
- * is not there. */
-static stet_status ref_swap(poll *p, const stet_hash *result, stet_hash *before, stet_ref_swap *out, bool *needed,
-                            stet_error *err) {
-    bool there;
-    stet_status status = stet_repo_ref(p->o->remote, p->job->ref, &there, before, err);
-    *needed = status == STET_OK && there && !stet_hash_equal(*before, *result);
-    *out = (stet_ref_swap){.name = p->job->ref, .expect = before, .set = result};
-    return status;
 }
 
 static stet_value failure(const char *message) {
@@ -208,37 +205,29 @@ static stet_value failure(const char *message) {
     return v;
 }
 
-/* Result, ref and claim, all in one. */
+/* Objects first, then the one swap that names them. What `gc` has swept in between is sent again. */
 static stet_status publish_once(poll *p, stet_job_status job, stet_value value, bool *lost, stet_error *err) {
-    stet_hash dag, before;
-    stet_ref_swap swap;
-    bool needed = false;
-    stet_repo *r = p->o->remote;
-    stet_status status = stet_repo_begin(r, err);
-    if (status == STET_OK)
-        status = stet_repo_put_result(r, value, &dag, err);
-    if (status == STET_OK)
-        status = ref_swap(p, &dag, &before, &swap, &needed, err);
-    if (status != STET_OK) {
-        stet_repo_rollback(r);
-        return status;
+    stet_hash dag;
+    stet_repo *r = stet_hub_repo(p->o->hub);
+    for (int tries = 0;; tries++) {
+        stet_error inner = STET_ERROR_INIT;
+        stet_status status = stet_repo_put_result(r, value, &dag, &inner);
+        if (status == STET_OK)
+            status = stet_hub_send(p->o->hub, r, &dag, 1, &inner);
+        if (status == STET_OK) {
+            stet_claim next = stet_claim_copy(&p->claim);
+            next.state = job == STET_JOB_OK ? STET_CLAIM_OK : STET_CLAIM_ERROR;
+            next.passing = job == STET_JOB_FAILED || job == STET_JOB_AGAIN;
+            next.retry = job == STET_JOB_AGAIN;
+            next.result = dag;
+            status = change(p, next, lost, &inner);
+        }
+        if (status != STET_NOT_FOUND || tries == 2) {
+            stet_error_move(err, &inner);
+            return status;
+        }
+        stet_error_clear(&inner);
     }
-    stet_claim next = stet_claim_copy(&p->claim), seen = stet_claim_copy(&p->claim);
-    next.state = job == STET_JOB_OK ? STET_CLAIM_OK : STET_CLAIM_ERROR;
-    next.passing = job == STET_JOB_FAILED || job == STET_JOB_AGAIN;
-    next.retry = job == STET_JOB_AGAIN;
-    next.result = dag;
-    status = change(p, next, &swap, needed ? 1 : 0, lost, err);
-    if (status == STET_OK && !*lost)
-        status = stet_repo_commit(r, err);
-    else
-        stet_repo_rollback(r);
-    if (status != STET_OK || *lost) { /* what was seen before is what is there */
-        stet_claim_release(&p->claim);
-        p->claim = seen;
-    } else
-        stet_claim_release(&seen);
-    return status;
 }
 
 /* Does this status mean that the value itself can't be stored, now or ever? */
@@ -270,17 +259,17 @@ static stet_status lose(poll *p, bool *lost, stet_error *err) {
     next.state = STET_CLAIM_CLAIMED;
     next.attempt++;
     next.lost++;
-    next.lease_ms = stet_clock_ms() + p->o->lease_ms;
-    return change(p, next, NULL, 0, lost, err);
+    next.lease_for_ms = p->o->lease_ms;
+    return change(p, next, lost, err);
 }
 
 static stet_status refresh(poll *p, bool *lost, stet_error *err) {
     *lost = false;
-    if (p->claim.lease_ms - stet_clock_ms() > p->o->lease_ms * 2 / 3)
+    if (p->claim.left_ms > p->o->lease_ms * 2 / 3)
         return STET_OK;
     stet_claim next = stet_claim_copy(&p->claim);
-    next.lease_ms = stet_clock_ms() + p->o->lease_ms;
-    return change(p, next, NULL, 0, lost, err);
+    next.lease_for_ms = p->o->lease_ms;
+    return change(p, next, lost, err);
 }
 
 static stet_orch_event end_of(const poll *p) {
@@ -289,22 +278,13 @@ static stet_orch_event end_of(const poll *p) {
 
 static stet_orch_event work(poll *p, stet_status *status, stet_error *err) {
     bool lost = false;
-    if (p->claim.state == STET_CLAIM_OK || p->claim.state == STET_CLAIM_ERROR) {
-        stet_hash before;
-        stet_ref_swap swap;
-        bool needed;
-        stet_error none = STET_ERROR_INIT;
-        *status = ref_swap(p, &p->claim.result, &before, &swap, &needed, err);
-        if (*status == STET_OK && needed && stet_repo_swap(p->o->remote, &swap, 1, &none) == STET_CONFLICT)
-            stet_error_clear(&none); /* somebody has done it */
-        stet_error_clear(&none);
+    if (p->claim.state == STET_CLAIM_OK || p->claim.state == STET_CLAIM_ERROR)
         return end_of(p);
-    }
     if (p->o->queue || !mine(p))
         return STET_ORCH_RUNNING;
     stet_job_status job;
     stet_value value = stet_value_null();
-    *status = p->o->backend->poll(p->o->backend_ctx, p->job, p->o->remote, &job, &value, err);
+    *status = p->o->backend->poll(p->o->backend_ctx, p->job, stet_hub_repo(p->o->hub), &job, &value, err);
     if (*status != STET_OK)
         return STET_ORCH_LOST;
     if (job == STET_JOB_GONE && p->claim.lost + 1 >= STET_ORCH_MAX_LOST) {
@@ -367,6 +347,7 @@ stet_status stet_orch_poll(stet_orch *o, const stet_orch_job *job, stet_orch_ans
                                   .claim = p.claim.state,
                                   .attempt = p.claim.attempt,
                                   .mine = mine(&p),
+                                  .took = p.took,
                                   .kept = !p.claim.passing,
                                   .retry = p.claim.retry};
     if (p.there)
@@ -392,7 +373,7 @@ stet_status stet_orch_cancel(stet_orch *o, const stet_orch_job *job, stet_error 
         next.state = STET_CLAIM_CANCELLED;
         next.attempt++;
         next.owner[0] = 0;
-        status = change(&p, next, NULL, 0, &lost, err);
+        status = change(&p, next, &lost, err);
         if (status != STET_OK || lost)
             continue;
         if (had)
@@ -404,44 +385,8 @@ stet_status stet_orch_cancel(stet_orch *o, const stet_orch_job *job, stet_error 
     return status;
 }
 
-stet_status stet_orch_open_work(stet_repo *remote, size_t limit, stet_hash **keys, size_t *count, bool *live,
-                                stet_error *err) {
-    stet_refs refs = {0};
-    STET_VEC(stet_hash) found = {0};
-    const size_t prefix = sizeof STET_CLAIMS - 1;
-    *live = false;
-    stet_status status = stet_repo_refs(remote, STET_CLAIMS, &refs, err);
-    for (size_t i = 0; i < refs.len && status == STET_OK; i++) {
-        stet_claim c;
-        stet_hash key;
-        stet_error inner = STET_ERROR_INIT;
-        if (!stet_hash_of_hex(refs.at[i].name + prefix, strlen(refs.at[i].name + prefix), &key))
-            continue;
-        stet_status got = stet_claim_read(remote, refs.at[i].target, &c, &inner);
-        stet_error_clear(&inner);
-        if (got == STET_NOT_FOUND || got == STET_CORRUPT) /* just changed; or `check` tells */
-            continue;
-        if (got != STET_OK) {
-            status = got;
-            break;
-        }
-        bool owned = c.state == STET_CLAIM_CLAIMED || c.state == STET_CLAIM_RUNNING;
-        bool open = c.state == STET_CLAIM_QUEUED || (owned && c.lease_ms <= stet_clock_ms());
-        stet_claim_release(&c);
-        *live |= owned && !open;
-        if (open && found.len < limit)
-            *stet_vec_add(&found) = key;
-        else if (open)
-            *live = true;
-    }
-    stet_refs_release(&refs);
-    if (status != STET_OK) {
-        stet_vec_release(&found);
-        return status;
-    }
-    *keys = found.at;
-    *count = found.len;
-    return STET_OK;
+stet_status stet_orch_open_work(stet_hub *hub, size_t limit, stet_hub_keys *out, stet_error *err) {
+    return stet_hub_find_claims(hub, STET_HUB_OPEN, 0, limit, out, err);
 }
 
 void stet_orch_held_release(stet_orch_held *h) {

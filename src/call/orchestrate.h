@@ -1,18 +1,18 @@
-/* orchestrate.h - one execution key, one job: claims in a shared repository, and a backend that runs jobs.
+/* orchestrate.h - one execution key, one job: claims in a hub, and a backend that runs jobs.
  *
- *     stet_orch o = {.remote = repo, .backend = &stet_backend_local_kind, .backend_ctx = local};
+ *     stet_orch o = {.hub = hub, .backend = &stet_backend_local_kind, .backend_ctx = local};
  *     o.owner = me;
  *     o.lease_ms = STET_ORCH_LEASE_MS;
  *     stet_orch_answer a;
  *     stet_status status = stet_orch_poll(&o, &job, &a, &err); // claims, submits or looks, as this key requires
  *     if (status == STET_OK && a.state != STET_ORCH_PENDING)   // pending: poll again later
- *         result = a.result;                                   // a DAG in the remote
+ *         result = a.result;                                   // a DAG in the hub
  *
  * The states are those of call/machine.h. The first caller creates the claim (call/claim.h) and submits the job to the
  * backend. Later callers follow the claim as long as its lease is valid, and take it over when it is not. The result of
- * a job is published in the swap that ends its claim: objects, the ref of the execution and the claim are one
- * transaction. Nothing is published if another process has taken over meanwhile. A result that can't be stored (too
- * large, not a value, excised) is published as a failure that says so.
+ * a job is sent to the hub first, and then published by the one swap that ends its claim. Nothing is published if another
+ * process has taken over meanwhile. A result that can't be stored (too large, not a value, excised) is published as a
+ * failure that says so.
  *
  * A failure that is not kept ends the claim too. Every execution that was following the claim is told of the failure
  * once; whoever comes afterwards starts a new attempt. The executor decides whether to try again (call/executor.h).
@@ -50,15 +50,16 @@ typedef enum stet_job_status {
     STET_JOB_GONE    /* the backend does not know it */
 } stet_job_status;
 
+/* `repo` is where the objects of the call are read: the node and everything that it names. */
 typedef struct stet_backend {
     /* Starts the job, or finds it. `still_mine` is called at the last moment before a new job is started: STET_CONFLICT
      * from it ends the submission. A job that can't run at all is not an error of this function: it is accepted, and
      * ends in STET_JOB_FAILED. */
-    stet_status (*submit)(void *ctx, const stet_orch_job *job, stet_repo *remote,
+    stet_status (*submit)(void *ctx, const stet_orch_job *job, stet_repo *repo,
                           stet_status (*still_mine)(void *ctx, stet_error *err), void *mine_ctx, stet_value *identity,
                           stet_error *err);
     /* The status of a job. If it has ended, `*value` is its result or the description of its failure. */
-    stet_status (*poll)(void *ctx, const stet_orch_job *job, stet_repo *remote, stet_job_status *status,
+    stet_status (*poll)(void *ctx, const stet_orch_job *job, stet_repo *repo, stet_job_status *status,
                         stet_value *value, stet_error *err);
     void (*cancel)(void *ctx, const stet_orch_job *job);
     /* The outcome of the job is published: nothing of it is needed any more. */
@@ -66,7 +67,7 @@ typedef struct stet_backend {
 } stet_backend;
 
 typedef struct stet_orch {
-    stet_repo *remote;
+    stet_hub *hub;
     const stet_backend *backend;
     void *backend_ctx;
     /* A process with this name can continue the job: a machine and a directory, or one process. */
@@ -81,6 +82,7 @@ typedef struct stet_orch_answer {
     stet_claim_state claim;
     int64_t attempt;
     bool mine;        /* the caller owns it */
+    bool took;        /* this poll took it; if it is not `mine`, somebody else has it since */
     bool kept, retry; /* of a failure: see stet_job_status */
 } stet_orch_answer;
 
@@ -90,10 +92,8 @@ STET_CHECKED stet_status stet_orch_poll(stet_orch *o, const stet_orch_job *job, 
  * are STET_CANCELLED. Others who want the same call run it again. */
 STET_CHECKED stet_status stet_orch_cancel(stet_orch *o, const stet_orch_job *job, stet_error *err);
 
-/* Work for a worker: keys that are queued, or whose lease has expired. At most `limit` keys, in an array from malloc
- * (free). `*live`: are others under way? */
-STET_CHECKED stet_status stet_orch_open_work(stet_repo *remote, size_t limit, stet_hash **keys, size_t *count,
-                                             bool *live, stet_error *err);
+/* Work for a worker: keys that are queued, or whose lease has ended, oldest first. At most `limit` keys. */
+STET_CHECKED stet_status stet_orch_open_work(stet_hub *hub, size_t limit, stet_hub_keys *out, stet_error *err);
 /* The job that a claim describes. Belongs to the caller: stet_orch_held_release. */
 typedef struct stet_orch_held {
     stet_orch_job job;

@@ -1,7 +1,7 @@
 /* orchestrate_local.h - the backend that runs jobs on this machine, under the supervisor of process/local.h.
  *
  *     stet_backend_local *b = stet_backend_local_open(dir, root, false); // .stet/local/calls, the project
- *     stet_orch o = {.remote = repo, .backend = &stet_backend_local_kind, .backend_ctx = b, .owner = me};
+ *     stet_orch o = {.hub = hub, .backend = &stet_backend_local_kind, .backend_ctx = b, .owner = me};
  *     stet_orch_answer a;
  *     stet_status status = stet_orch_poll(&o, &job, &a, &err);
  *     stet_backend_local_close(b); // running jobs continue

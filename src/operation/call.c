@@ -257,13 +257,14 @@ static void put_log(call_session *s, const char *execution, stet_value *out) {
 static void put_claim(call_session *s, const stet_attempt *a, stet_value *out) {
     const unsigned flags = STET_REPO_READ_ONLY | STET_REPO_MUST_EXIST;
     stet_value remote = stet_value_get(a->detail, "remote");
-    stet_repo *r = NULL;
+    stet_hub *hub = NULL;
     stet_claim c;
     bool there = false;
-    if (stet_value_type(remote) == STET_TYPE_STRING &&
-        stet_repo_open_uri(stet_value_as_string(&remote, NULL), flags, &r, NULL) != STET_OK)
+    if (stet_value_type(remote) != STET_TYPE_STRING)
+        hub = stet_hub_of_repo(s->repo);
+    else if (stet_hub_open(stet_value_as_string(&remote, NULL), flags, &hub, NULL) != STET_OK)
         return;
-    if (stet_claim_get(r ? r : s->repo, a->key, &there, &c, NULL) == STET_OK && there) {
+    if (stet_claim_get(hub, a->key, &there, &c, NULL) == STET_OK && there) {
         stet_value v = stet_value_object();
         stet_value_put(&v, "key", stet_hash_text(a->key));
         stet_value_put(&v, "state", stet_value_string(stet_claim_state_name(c.state)));
@@ -272,7 +273,7 @@ static void put_claim(call_session *s, const stet_attempt *a, stet_value *out) {
         stet_value_put(out, "claim", v);
         stet_claim_release(&c);
     }
-    stet_repo_close(r);
+    stet_hub_close(hub);
 }
 
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {

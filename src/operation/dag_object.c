@@ -1,4 +1,4 @@
-/* dag_object.c - the operations dag show, commit, merge and excise: single objects of the repository. */
+/* dag_object.c - the operations dag show, put, commit, merge and excise: single objects of the repository. */
 
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "operation/repo_common.h"
 #include "operation/text.h"
 #include "repo/history.h"
+#include "repo/hub.h"
 
 /* The value of an object: that of a datum, of a node that is evaluated, of the root of a DAG, of the result of an
  * exec. */
@@ -96,6 +97,37 @@ static stet_status dag_of(stet_repo *r, stet_value args, stet_hash *dag, stet_er
                : st;
 }
 
+/* For adapters, which answer with the id of a DAG in the repository that the request names. */
+static stet_status put_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_repo *own = NULL;
+    stet_hub *hub = NULL;
+    stet_hash dag;
+    stet_value in = stet_value_get(args, "in");
+    stet_status st = STET_OK;
+    if (stet_value_type(in) == STET_TYPE_STRING)
+        st = stet_hub_open(stet_value_as_string(&in, NULL), 0, &hub, err);
+    else if ((st = stet_repo_op_open(ctx, &own, err)) == STET_OK)
+        hub = stet_hub_of_repo(own);
+    if (st == STET_OK && !stet_hub_repo(hub))
+        st = stet_fail(err, STET_UNSUPPORTED, "a DAG can be stored in a repository on this machine only");
+    if (st == STET_OK)
+        st = stet_repo_put_result(stet_hub_repo(hub), stet_value_get(args, "value"), &dag, err);
+    if (st == STET_OK)
+        st = stet_hub_send(hub, stet_hub_repo(hub), &dag, 1, err);
+    stet_hub_close(hub);
+    stet_repo_close(own);
+    if (st != STET_OK)
+        return st;
+    *result = stet_value_object();
+    stet_value_put(result, "dag", stet_hash_text(dag));
+    return STET_OK;
+}
+
+static void put_render(stet_render *r, stet_value result) {
+    stet_value id = stet_value_get(result, "dag");
+    stet_buf_printf(r->out, "%s\n", stet_value_as_string(&id, NULL));
+}
+
 /* In a transaction. `*changed`: the head moved. */
 static stet_status commit_on(stet_repo *r, stet_value args, const char *head, stet_hash *commit, stet_hash *dag,
                              bool *changed, stet_error *err) {
@@ -166,7 +198,8 @@ static stet_status merge_heads(stet_repo *r, stet_value args, stet_value *result
     if (st != STET_OK)
         return st;
     char *default_message = stet_asprintf("merge %s", stet_value_as_string(&from, NULL));
-    st = stet_history_merge(r, on, other, choice, stet_value_text(&message, default_message), &commit, &kind, err);
+    st = stet_history_merge(r, on, other, choice, stet_value_as_bool(stet_value_get(args, "pins")),
+                            stet_value_text(&message, default_message), &commit, &kind, err);
     stet_free(default_message);
     if (st == STET_CONFLICT)
         stet_hint(err, "--prefer ours or --prefer theirs");
@@ -232,6 +265,18 @@ static const stet_param show_params[] = {
     {.name = "value", .type = STET_PARAM_BOOL, .default_json = "false", .summary = "What it means, as JSON"},
     {0},
 };
+static const stet_param put_params[] = {
+    {.name = "value",
+     .type = STET_PARAM_JSON,
+     .flags = STET_PARAM_POSITIONAL | STET_PARAM_REQUIRED,
+     .metavar = "VALUE",
+     .summary = "The value of its root, in JSON"},
+    {.name = "in",
+     .type = STET_PARAM_STRING,
+     .metavar = "URI",
+     .summary = "The repository to store it in: snapshot.remote of an adapter's request. Default: the project's own"},
+    {0},
+};
 static const stet_param commit_params[] = {
     {.name = "name",
      .type = STET_PARAM_STRING,
@@ -265,6 +310,10 @@ static const stet_param merge_params[] = {
      .choices = sides,
      .summary = "Whose DAG to take for a name that changed on both sides; without it that is a conflict"},
     {.name = "message", .letter = 'm', .type = STET_PARAM_STRING, .metavar = "TEXT", .summary = "Why"},
+    {.name = "pins",
+     .type = STET_PARAM_BOOL,
+     .default_json = "true",
+     .summary = "Use results of calls that the commit has; with --no-pins calls that were made there run here too"},
     {0},
 };
 static const stet_param excise_params[] = {
@@ -289,6 +338,7 @@ static const stet_example commit_examples[] = {
     {"dag commit report --remove", "take a name away"},
     {0},
 };
+static const stet_example put_examples[] = {{"dag put '{\"total\": 3}'", "store a result and print its id"}, {0}};
 static const stet_example merge_examples[] = {
     {"dag merge origin/main", "take over what a remote's head has, after a fetch"},
     {"dag merge side --prefer theirs", "another head into main"},
@@ -311,6 +361,17 @@ const stet_op stet_ops_dag_object[] = {
      .flags = STET_OP_READ_ONLY,
      .run = show_run,
      .render = show_render},
+    {.name = "dag put",
+     .summary = "Store a value as a DAG and print its id",
+     .description = "For execution adapters: the id is what an adapter answers as the result of a call. A DAG that "
+                    "nothing names is deleted by gc after an hour.",
+     .params = put_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"dag\"],\"additionalProperties\":false,"
+                      "\"properties\":{\"dag\":" REPO_ID "}}",
+     .examples = put_examples,
+     .flags = STET_OP_IDEMPOTENT,
+     .run = put_run,
+     .render = put_render},
     {.name = "dag commit",
      .summary = "Put a DAG under a name, in a new commit of a head",
      .description =

@@ -155,7 +155,8 @@ static stet_status push_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_repo *r = NULL;
     stet_remote_report report = {0};
     stet_value name = stet_value_get(args, "name"), heads = stet_value_get(args, "head");
-    stet_remote_opts o = {.cancelled = give_up, .progress = tell, .ctx = ctx};
+    stet_remote_opts o = {
+        .pins = stet_value_as_bool(stet_value_get(args, "pins")), .cancelled = give_up, .progress = tell, .ctx = ctx};
     size_t count = stet_value_count(heads);
     stet_value *kept = stet_alloc((count + 1) * sizeof *kept); /* short strings are stored inside their values */
     const char **names = stet_alloc((count + 1) * sizeof *names);
@@ -201,7 +202,7 @@ static void report_render(stet_render *r, stet_value result) {
     stet_buf_printf(r->out, "%lld objects, %lld bytes", (long long)stet_value_as_int(stet_value_get(result, "objects")),
                     (long long)stet_value_as_int(stet_value_get(result, "bytes")));
     if (pins)
-        stet_buf_printf(r->out, ", %lld new pins", (long long)pins);
+        stet_buf_printf(r->out, ", %lld results of calls", (long long)pins);
     stet_buf_char(r->out, '\n');
 }
 
@@ -225,8 +226,8 @@ static const stet_param fetch_params[] = {
     NAME,
     {.name = "pins",
      .type = STET_PARAM_BOOL,
-     .default_json = "false",
-     .summary = "Also take over results of calls that its index pins, and this one does not"},
+     .default_json = "true",
+     .summary = "Use results of calls that were made there; with --no-pins such calls run here too"},
     {.name = "whole",
      .type = STET_PARAM_BOOL,
      .default_json = "false",
@@ -240,6 +241,10 @@ static const stet_param push_params[] = {
      .flags = STET_PARAM_POSITIONAL | STET_PARAM_REPEATED,
      .metavar = "HEAD",
      .summary = "These heads; without one all of them"},
+    {.name = "pins",
+     .type = STET_PARAM_BOOL,
+     .default_json = "true",
+     .summary = "Send results of calls; with --no-pins heads only"},
     {0},
 };
 
@@ -248,9 +253,10 @@ static const stet_example add_examples[] = {
 static const stet_example list_examples[] = {{"remote list", "which there are"}, {0}};
 static const stet_example remove_examples[] = {{"remote remove origin", "forget a remote and what was seen of it"},
                                                {0}};
-static const stet_example fetch_examples[] = {{"remote fetch origin", "get what is new there"},
-                                              {"remote fetch origin --pins", "and use the results that it has"},
-                                              {0}};
+static const stet_example fetch_examples[] = {
+    {"remote fetch origin", "get what is new there, with results of calls"},
+    {"remote fetch origin --no-pins", "from a remote whose results are not to be used"},
+    {0}};
 static const stet_example push_examples[] = {
     {"remote push origin", "bring all heads there"}, {"remote push origin main", "one of them"}, {0}};
 

@@ -54,7 +54,12 @@ static void chunk_of(stet_value v, chunk *c) {
 
 static stet_status load(stet_repo *r, stet_hash id, unsigned depth, chunk *c, stet_error *err) {
     stet_value v;
-    stet_status st = stet_repo_get(r, id, STET_RECORD_EXECMAP, &v, err);
+    stet_slot *borrowed = stet_map_get(&r->borrowed, id.bytes, sizeof id.bytes);
+    stet_status st = STET_OK;
+    if (borrowed)
+        v = stet_value_retain(*(stet_value *)borrowed->p);
+    else
+        st = stet_repo_get(r, id, STET_RECORD_EXECMAP, &v, err);
     if (st != STET_OK)
         return st;
     chunk_of(v, c);
@@ -202,7 +207,8 @@ stet_status stet_execmap_diff(stet_repo *r, const stet_hash *from, const stet_ha
 }
 
 typedef struct edit {
-    stet_repo *r; /* NULL: ids alone */
+    stet_repo *r;                 /* NULL: ids alone */
+    const stet_record_sink *sink; /* takes new records, which are not stored then; NULL: none */
     stet_object_state state;
     stet_hashes *replaced;
     stet_map made; /* ids of records that are part of the new map, though one of them may have been part of the old */
@@ -211,8 +217,8 @@ typedef struct edit {
 
 static stet_status put(edit *e, stet_value record, stet_hash *id) {
     stet_value_put(&record, "type", stet_value_string(stet_record_type_name(STET_RECORD_EXECMAP)));
-    stet_status st = e->r ? stet_object_make(e->r, record, STET_RECORD_EXECMAP, e->state, id, e->err)
-                          : stet_record_make(record, STET_RECORD_EXECMAP, NULL, id, e->err);
+    stet_status st = e->r && !e->sink ? stet_object_make(e->r, record, STET_RECORD_EXECMAP, e->state, id, e->err)
+                                      : stet_record_make(record, STET_RECORD_EXECMAP, e->sink, id, e->err);
     stet_value_release(record);
     if (st == STET_OK && e->replaced)
         stet_map_put(&e->made, id->bytes, sizeof id->bytes, (stet_slot){.n = 1});
@@ -373,6 +379,14 @@ stet_status stet_execmap_set(stet_repo *r, const stet_hash *map, const stet_pin 
     if (st == STET_OK)
         *out = id;
     return st;
+}
+
+stet_status stet_execmap_make(stet_repo *r, const stet_hash *map, const stet_pin *pins, size_t count,
+                              const stet_record_sink *sink, stet_hash *out, stet_error *err) {
+    edit e = {.r = r, .sink = sink, .err = err};
+    int64_t before, now;
+    *out = map ? *map : (stet_hash){{0}};
+    return change(&e, map != NULL, out, pins, count, 0, &before, &now);
 }
 
 stet_status stet_execmap_id(const stet_pin *pins, size_t count, stet_hash *out, stet_error *err) {

@@ -46,6 +46,9 @@ stet_status stet_execmap_diff(stet_repo *r, const stet_hash *from, const stet_ha
  * not part of the new map. Needs a write transaction. */
 stet_status stet_execmap_set(stet_repo *r, const stet_hash *map, const stet_pin *pins, size_t count,
                              stet_object_state state, stet_hash *out, stet_hashes *replaced, stet_error *err);
+/* The same, without storing anything: new records go to `sink`, each after its parts. Nothing is removed. */
+stet_status stet_execmap_make(stet_repo *r, const stet_hash *map, const stet_pin *pins, size_t count,
+                              const stet_record_sink *sink, stet_hash *out, stet_error *err);
 /* The id of a map with these entries; nothing is stored. */
 stet_status stet_execmap_id(const stet_pin *pins, size_t count, stet_hash *out, stet_error *err);
 /* Sorts by node and keeps the last entry of each. */

@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "repo/execmap.h"
 #include "repo/text.h"
+#include "repo/travel.h"
 
 #define MESSAGE_MAX ((size_t)64 << 10)
 
@@ -107,20 +108,23 @@ stet_status stet_history_resolve_commit(stet_repo *r, const char *text, stet_has
                : st;
 }
 
-static stet_status index_execs(stet_repo *r, stet_hash *out, stet_error *err) {
-    bool there;
-    stet_hash commit;
+static stet_status map_of(stet_repo *r, stet_hash commit, stet_hash *out, stet_error *err) {
     stet_value v;
-    stet_status st = stet_repo_ref(r, STET_REPO_INDEX, &there, &commit, err);
-    if (st == STET_OK && !there)
-        return stet_execmap_set(r, NULL, NULL, 0, STET_OBJECT_KEPT, out, NULL, err);
-    if (st == STET_OK)
-        st = stet_repo_get(r, commit, STET_RECORD_COMMIT, &v, err);
+    stet_status st = stet_repo_get(r, commit, STET_RECORD_COMMIT, &v, err);
     if (st == STET_OK) {
         stet_hash_of_text(stet_value_get(v, "execs"), out);
         stet_value_release(v);
     }
     return st;
+}
+
+static stet_status index_execs(stet_repo *r, stet_hash *out, stet_error *err) {
+    bool there;
+    stet_hash commit;
+    stet_status st = stet_repo_ref(r, STET_REPO_INDEX, &there, &commit, err);
+    if (st == STET_OK && !there)
+        return stet_execmap_set(r, NULL, NULL, 0, STET_OBJECT_KEPT, out, NULL, err);
+    return st == STET_OK ? map_of(r, commit, out, err) : st;
 }
 
 static stet_status put_tree(stet_repo *r, stet_value dags, stet_hash *id, stet_error *err) {
@@ -190,7 +194,7 @@ static stet_status commit_in(stet_repo *r, const char *ref, const stet_buf *name
         if (st == STET_OK)
             st = put_commit(r, tree, &old, there, message, commit, err);
         if (st == STET_OK)
-            st = stet_repo_swap(r, &(stet_ref_swap){ref, there ? &old : NULL, commit, false}, 1, err);
+            st = stet_repo_swap(r, &(stet_ref_swap){ref, there ? &old : NULL, commit}, 1, err);
     }
     stet_value_release(dags);
     return st;
@@ -344,7 +348,7 @@ static stet_status make_merge(stet_repo *r, stet_hash ours, stet_hash theirs, st
     return st == STET_OK ? put_commit(r, tree, parents, 2, message, commit, err) : st;
 }
 
-static stet_status merge_in(stet_repo *r, const char *ref, stet_hash other, stet_merge_choice choice,
+static stet_status merge_in(stet_repo *r, const char *ref, stet_hash other, stet_merge_choice choice, bool pins,
                             const stet_buf *message, stet_hash *commit, stet_merge_kind *kind, stet_error *err) {
     bool there, inside = false, forward = true;
     stet_hash now;
@@ -359,12 +363,16 @@ static stet_status merge_in(stet_repo *r, const char *ref, stet_hash other, stet
     *commit = inside ? now : other;
     if (inside)
         return STET_OK;
-    if (!forward)
+    stet_hash execs;
+    int64_t count = 0;
+    if (pins && (st = map_of(r, other, &execs, err)) == STET_OK)
+        st = stet_travel_merge(r, execs, &count, err);
+    if (st == STET_OK && !forward)
         st = make_merge(r, now, other, choice, message, commit, err);
-    return st == STET_OK ? stet_repo_swap(r, &(stet_ref_swap){ref, there ? &now : NULL, commit, false}, 1, err) : st;
+    return st == STET_OK ? stet_repo_swap(r, &(stet_ref_swap){ref, there ? &now : NULL, commit}, 1, err) : st;
 }
 
-stet_status stet_history_merge(stet_repo *r, const char *head, stet_hash other, stet_merge_choice choice,
+stet_status stet_history_merge(stet_repo *r, const char *head, stet_hash other, stet_merge_choice choice, bool pins,
                                const char *message, stet_hash *commit, stet_merge_kind *kind, stet_error *err) {
     bool begun;
     stet_hash id;
@@ -375,7 +383,7 @@ stet_status stet_history_merge(stet_repo *r, const char *head, stet_hash other, 
     if (st == STET_OK) {
         st = stet_repo_enter(r, &begun, err);
         if (st == STET_OK)
-            st = stet_repo_leave(r, begun, merge_in(r, ref, other, choice, &said, &id, &how, err), err);
+            st = stet_repo_leave(r, begun, merge_in(r, ref, other, choice, pins, &said, &id, &how, err), err);
     }
     stet_buf_release(&unused);
     stet_buf_release(&said);
@@ -508,16 +516,6 @@ static stet_value diff_dags(stet_value a, stet_value b) {
         j += order >= 0;
     }
     return rows;
-}
-
-static stet_status map_of(stet_repo *r, stet_hash commit, stet_hash *out, stet_error *err) {
-    stet_value v;
-    stet_status st = stet_repo_get(r, commit, STET_RECORD_COMMIT, &v, err);
-    if (st == STET_OK) {
-        stet_hash_of_text(stet_value_get(v, "execs"), out);
-        stet_value_release(v);
-    }
-    return st;
 }
 
 static stet_status diff_pins(stet_repo *r, stet_hash from, stet_hash to, size_t limit, stet_value *out,

@@ -33,9 +33,10 @@ typedef enum stet_merge_kind { STET_MERGE_SAME, STET_MERGE_FORWARD, STET_MERGE_M
 /* Merges another commit into a head. If the commit is in the head's history, nothing changes; if the head is in the
  * commit's history, the head moves forward to it; otherwise a commit with both as parents is made. A name whose DAG
  * changed on one side since they parted is taken from that side. A name that changed on both sides is STET_CONFLICT,
- * with the names in the details, unless `choice` decides. */
+ * with the names in the details, unless `choice` decides. With `pins`, calls that the commit has pinned as successes,
+ * and whose results are complete, are pinned here too. */
 STET_CHECKED stet_status stet_history_merge(stet_repo *r, const char *head, stet_hash other, stet_merge_choice choice,
-                                            const char *message, stet_hash *commit, stet_merge_kind *kind,
+                                            bool pins, const char *message, stet_hash *commit, stet_merge_kind *kind,
                                             stet_error *err);
 
 /* Visits commits from this one back, newest first; `each` gets the record, and returns false to stop. */

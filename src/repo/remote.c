@@ -8,8 +8,9 @@
 #include "os/clock.h"
 #include "repo/execmap.h"
 #include "repo/history.h"
-#include "repo/remote_internal.h"
+#include "repo/hub_kind.h"
 #include "repo/text.h"
+#include "repo/travel.h"
 
 enum { NAME_MAX_LEN = 64, URI_MAX = 4096, TRIES = 5 };
 #define HEADS   "refs/heads/"
@@ -38,10 +39,10 @@ static stet_status check_uri(const char *uri, stet_error *err) {
     if (wrong || strlen(uri) > URI_MAX)
         return stet_fail(err, STET_INVALID, "%.200s: not a URI: %s", uri, wrong ? wrong : "too long");
     if (strncmp(uri, STET_REMOTE_SCHEME, strlen(STET_REMOTE_SCHEME)) == 0) {
-        stet_remote remote;
+        stet_hub *remote;
         stet_status st = stet_external_open(uri, 0, &remote, err);
         if (st == STET_OK)
-            remote.close(&remote);
+            stet_hub_close(remote);
         return st;
     }
     if (strncmp(uri, "file:", 5) == 0)
@@ -119,7 +120,7 @@ stet_status stet_remote_remove(stet_repo *r, const char *name, int64_t *refs, st
     if (st == STET_OK) {
         st = stet_repo_refs(r, prefix, &theirs, err);
         for (size_t i = 0; i < theirs.len && st == STET_OK; i++)
-            st = stet_repo_swap(r, &(stet_ref_swap){theirs.at[i].name, &theirs.at[i].target, NULL, false}, 1, err);
+            st = stet_repo_swap(r, &(stet_ref_swap){theirs.at[i].name, &theirs.at[i].target, NULL}, 1, err);
         stet_stmt *s = stet_db_stmt(r->db, "DELETE FROM remote WHERE name = ?");
         stet_bind_text(s, 1, name, strlen(name));
         stet_run(s);
@@ -133,23 +134,10 @@ stet_status stet_remote_remove(stet_repo *r, const char *name, int64_t *refs, st
     return st;
 }
 
-static stet_status file_refs(stet_remote *remote, const char *prefix, stet_refs *out, stet_error *err) {
-    return stet_repo_refs(remote->repo, prefix, out, err);
-}
-
-static void file_close(stet_remote *remote) {
-    stet_repo_close(remote->repo);
-}
-
-static stet_status open_remote(const char *uri, int64_t timeout_ms, unsigned flags, stet_remote *out, stet_error *err) {
-    stet_repo *repo;
-    if (strncmp(uri, STET_REMOTE_SCHEME, strlen(STET_REMOTE_SCHEME)) == 0)
-        return stet_external_open(uri, timeout_ms, out, err);
-    stet_status st = stet_repo_open_uri(uri, flags, &repo, err);
-    if (st != STET_OK)
-        return st;
-    *out = (stet_remote){.side = stet_side_of_repo(repo), .refs = file_refs, .close = file_close, .repo = repo};
-    return STET_OK;
+static stet_status open_remote(const char *uri, int64_t timeout_ms, unsigned flags, stet_hub **out, stet_error *err) {
+    return strncmp(uri, STET_REMOTE_SCHEME, strlen(STET_REMOTE_SCHEME)) == 0
+               ? stet_external_open(uri, timeout_ms, out, err)
+               : stet_hub_open(uri, flags, out, err);
 }
 
 static void add_change(stet_remote_report *report, const char *name, const stet_hash *before, const stet_hash *after) {
@@ -181,7 +169,7 @@ static void add_swaps(const stet_remote_report *report, swaps *out) {
     for (size_t i = 0; i < report->len; i++) {
         const stet_remote_change *c = &report->at[i];
         if (strcmp(c->kind, "same") != 0)
-            *stet_vec_add(out) = (stet_ref_swap){c->name, c->had ? &c->before : NULL, c->has ? &c->after : NULL, false};
+            *stet_vec_add(out) = (stet_ref_swap){c->name, c->had ? &c->before : NULL, c->has ? &c->after : NULL};
     }
 }
 
@@ -200,48 +188,14 @@ static void compare(const char *name, const stet_refs *theirs, const stet_refs *
     }
 }
 
-/* What the remote's index pins, and this one does not. */
-static stet_status take_pins(stet_repo *r, stet_hash commit, int64_t *count, stet_error *err) {
-    stet_value v;
-    stet_hash map = {{0}};
-    stet_pins theirs = {0};
-    bool begun;
-    stet_status st = stet_repo_get(r, commit, STET_RECORD_COMMIT, &v, err);
-    if (st != STET_OK)
-        return st;
-    stet_hash_of_text(stet_value_get(v, "execs"), &map);
-    stet_value_release(v);
-    st = stet_execmap_list(r, map, &theirs, err);
-    if (st == STET_OK)
-        st = stet_repo_enter(r, &begun, err);
-    if (st == STET_OK) {
-        size_t n = 0;
-        for (size_t i = 0; i < theirs.len && st == STET_OK; i++) {
-            bool there;
-            stet_hash own;
-            st = stet_repo_pinned(r, theirs.at[i].node, &there, &own, err);
-            if (!there)
-                theirs.at[n++] = theirs.at[i];
-        }
-        if (st == STET_OK && n)
-            st = stet_repo_pin(r, theirs.at, n, NULL, err);
-        st = stet_repo_leave(r, begun, st, err);
-        *count = (int64_t)n;
-    }
-    stet_vec_release(&theirs);
-    return st;
-}
-
-static stet_status fetch_once(stet_repo *r, stet_remote *remote, const char *name, const stet_remote_opts *o,
+static stet_status fetch_once(stet_repo *r, stet_hub *remote, const char *name, const stet_remote_opts *o,
                               stet_remote_report *report, stet_error *err) {
-    stet_refs theirs = {0}, ours = {0}, index = {0};
+    stet_refs theirs = {0}, ours = {0};
     stet_hashes roots = {0};
     swaps list = {0};
     stet_copy_report copied = {0};
     char *prefix = stet_asprintf(REMOTES "%s/", name);
-    stet_status st = remote->refs(remote, HEADS, &theirs, err);
-    if (st == STET_OK && o->pins)
-        st = remote->refs(remote, STET_REPO_INDEX, &index, err);
+    stet_status st = remote->kind->refs(remote, HEADS, &theirs, err);
     if (st == STET_OK)
         st = stet_repo_refs(r, prefix, &ours, err);
     if (st == STET_OK) {
@@ -249,8 +203,6 @@ static stet_status fetch_once(stet_repo *r, stet_remote *remote, const char *nam
         add_swaps(report, &list);
         for (size_t i = 0; i < theirs.len; i++)
             *stet_vec_add(&roots) = theirs.at[i].target;
-        for (size_t i = 0; i < index.len; i++)
-            *stet_vec_add(&roots) = index.at[i].target;
         stet_side here = stet_side_of_repo(r);
         stet_transfer_opts t = {.roots = roots.at,
                                 .root_count = roots.len,
@@ -265,12 +217,11 @@ static stet_status fetch_once(stet_repo *r, stet_remote *remote, const char *nam
         report->objects = copied.objects;
         report->bytes = copied.bytes;
     }
-    if (st == STET_OK && index.len)
-        st = take_pins(r, index.at[0].target, &report->pins, err);
+    if (st == STET_OK && o->pins)
+        st = stet_travel_fetch(r, remote, o, report, err);
     stet_free(prefix);
     stet_refs_release(&theirs);
     stet_refs_release(&ours);
-    stet_refs_release(&index);
     stet_vec_release(&roots);
     stet_vec_release(&list);
     return st;
@@ -286,7 +237,7 @@ static stet_status again(stet_status st, int *tries, stet_error *err) {
 
 stet_status stet_remote_fetch(stet_repo *r, const char *name, const stet_remote_opts *opts, stet_remote_report *report,
                               stet_error *err) {
-    stet_remote remote;
+    stet_hub *remote;
     char *uri;
     stet_error why = STET_ERROR_INIT;
     stet_status st = uri_of(r, name, &uri, err);
@@ -299,15 +250,15 @@ stet_status stet_remote_fetch(stet_repo *r, const char *name, const stet_remote_
     for (int tries = 0;;) {
         clear_report(report);
         /* One snapshot of a repository in a file: nothing is swept from under the transfer. */
-        st = remote.repo ? stet_repo_begin_read(remote.repo, &why) : STET_OK;
+        st = remote->repo ? stet_repo_begin_read(remote->repo, &why) : STET_OK;
         if (st == STET_OK)
-            st = fetch_once(r, &remote, name, opts, report, &why);
-        if (remote.repo && stet_repo_in_transaction(remote.repo))
-            stet_repo_rollback(remote.repo);
+            st = fetch_once(r, remote, name, opts, report, &why);
+        if (remote->repo && stet_repo_in_transaction(remote->repo))
+            stet_repo_rollback(remote->repo);
         if (st == STET_OK || again(st, &tries, &why) != STET_OK)
             break;
     }
-    remote.close(&remote);
+    stet_hub_close(remote);
     if (st != STET_OK) {
         stet_error_move(err, &why);
         stet_fail_in(err, "remote %s", name);
@@ -371,19 +322,19 @@ static stet_status note_pushed(stet_repo *r, const char *name, const stet_refs *
         char *full = stet_asprintf(REMOTES "%s/%s", name, heads->at[i].name + strlen(HEADS));
         st = stet_repo_ref(r, full, &there, &now, err);
         if (st == STET_OK)
-            st = stet_repo_swap(r, &(stet_ref_swap){full, there ? &now : NULL, &heads->at[i].target, false}, 1, err);
+            st = stet_repo_swap(r, &(stet_ref_swap){full, there ? &now : NULL, &heads->at[i].target}, 1, err);
         stet_free(full);
     }
     return stet_repo_leave(r, begun, st, err);
 }
 
-static stet_status push_once(stet_repo *r, stet_remote *remote, const stet_refs *heads, const stet_remote_opts *o,
+static stet_status push_once(stet_repo *r, stet_hub *remote, const stet_refs *heads, const stet_remote_opts *o,
                              stet_remote_report *report, stet_error *err) {
     stet_refs theirs = {0};
     stet_hashes roots = {0};
     swaps list = {0};
     stet_copy_report copied = {0};
-    stet_status st = remote->refs(remote, HEADS, &theirs, err);
+    stet_status st = remote->kind->refs(remote, HEADS, &theirs, err);
     for (size_t i = 0; i < heads->len && st == STET_OK; i++) {
         const stet_hash *before = find_ref(&theirs, heads->at[i].name);
         st = check_forward(r, heads->at[i].name, before, heads->at[i].target, err);
@@ -410,9 +361,25 @@ static stet_status push_once(stet_repo *r, stet_remote *remote, const stet_refs 
     return st;
 }
 
+/* Heads are there already. The index of the remote changes whenever somebody pins a call there: then compare again. */
+static stet_status push_pins(stet_repo *r, stet_hub *remote, const stet_remote_opts *o, stet_remote_report *report,
+                             stet_error *err) {
+    for (int tries = 0;;) {
+        stet_status st = stet_repo_begin_read(r, err);
+        if (st != STET_OK)
+            return st;
+        st = stet_travel_push(r, remote, o, report, err);
+        stet_repo_rollback(r);
+        if (st == STET_NOT_FOUND) /* a record of the old index went with it */
+            st = STET_CONFLICT;
+        if (st == STET_OK || again(st, &tries, err) != STET_OK)
+            return st;
+    }
+}
+
 stet_status stet_remote_push(stet_repo *r, const char *name, const char *const *heads, size_t count,
                              const stet_remote_opts *opts, stet_remote_report *report, stet_error *err) {
-    stet_remote remote;
+    stet_hub *remote;
     stet_refs ours = {0};
     char *uri;
     stet_error why = STET_ERROR_INIT;
@@ -430,10 +397,12 @@ stet_status stet_remote_push(stet_repo *r, const char *name, const char *const *
     clear_report(report);
     st = stet_repo_begin_read(r, &why);
     if (st == STET_OK) {
-        st = push_once(r, &remote, &ours, opts, report, &why);
+        st = push_once(r, remote, &ours, opts, report, &why);
         stet_repo_rollback(r);
     }
-    remote.close(&remote);
+    if (st == STET_OK && opts->pins)
+        st = push_pins(r, remote, opts, report, &why);
+    stet_hub_close(remote);
     if (st == STET_OK)
         st = note_pushed(r, name, &ours, &why);
     stet_refs_release(&ours);

@@ -55,7 +55,7 @@ void stet_remote_rows_release(stet_remote_rows *rows);
 typedef struct stet_remote_opts {
     /* Fetch: walk everything that the heads reach, not only what is new. Restores lost objects. */
     bool whole;
-    bool pins;          /* fetch: also pin what the remote's index pins and this one does not */
+    bool pins;          /* carry pins of successes, with their results, from or to the index of the remote */
     int64_t timeout_ms; /* for one answer of a program; 0: 60000 */
     bool (*cancelled)(void *ctx);
     void (*progress)(void *ctx, int64_t done, int64_t total);
@@ -73,7 +73,7 @@ typedef struct stet_remote_report {
     stet_remote_change *at;
     size_t len, cap;
     int64_t objects, bytes;
-    int64_t pins; /* new pins */
+    int64_t pins; /* pins that are new or replaced on the receiving side */
 } stet_remote_report;
 void stet_remote_report_release(stet_remote_report *report);
 

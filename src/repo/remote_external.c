@@ -17,7 +17,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"
-#include "repo/remote_internal.h"
+#include "repo/hub_kind.h"
 
 enum { TIMEOUT_MS = 60000, TRANSIENT = 75, NAME_MAX_LEN = 64, SAID_MAX = 64 << 10 };
 #define REPLY_MAX ((size_t)256 << 20)
@@ -277,8 +277,8 @@ static stet_value ids_value(const stet_hash *ids, size_t count) {
     return list;
 }
 
-static stet_status list_refs(stet_remote *remote, const char *prefix, stet_refs *out, stet_error *err) {
-    const stet_external *x = remote->external;
+static stet_status list_refs(stet_hub *h, const char *prefix, stet_refs *out, stet_error *err) {
+    const stet_external *x = h->ctx;
     stet_value request = stet_value_object(), reply;
     stet_value_put(&request, "prefix", stet_value_string(prefix));
     stet_status st = ask(x, "list-refs", request, &reply, err);
@@ -402,13 +402,17 @@ static stet_status put_pack(void *ctx, const stet_pack *pack, const stet_ref_swa
     return st == STET_OK && count ? update_refs(x, swaps, count, err) : st;
 }
 
-static void close_external(stet_remote *remote) {
-    stet_free(remote->external->program);
-    stet_free(remote->external->uri);
-    free(remote->external);
+static void close_external(stet_hub *h) {
+    stet_external *x = h->ctx;
+    stet_free(x->program);
+    stet_free(x->uri);
+    free(x);
+    free(h);
 }
 
-stet_status stet_external_open(const char *uri, int64_t timeout_ms, stet_remote *out, stet_error *err) {
+static const stet_hub_kind external_kind = {.refs = list_refs, .close = close_external};
+
+stet_status stet_external_open(const char *uri, int64_t timeout_ms, stet_hub **out, stet_error *err) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     const char *name = uri + strlen(STET_REMOTE_SCHEME);
     size_t len = strcspn(name, "/?#");
@@ -421,11 +425,11 @@ stet_status stet_external_open(const char *uri, int64_t timeout_ms, stet_remote 
     x->program = stet_asprintf("%s%.*s", STET_REMOTE_PROGRAM, (int)len, name);
     x->uri = stet_strdup(uri);
     x->timeout_ms = timeout_ms > 0 ? timeout_ms : TIMEOUT_MS;
-    *out = (stet_remote){
+    *out = stet_alloc_zero(sizeof **out);
+    **out = (stet_hub){
+        .kind = &external_kind,
         .side =
             {.ctx = x, .name = x->program, .costly = true, .have = get_manifest, .get = get_objects, .put = put_pack},
-        .refs = list_refs,
-        .close = close_external,
-        .external = x};
+        .ctx = x};
     return STET_OK;
 }

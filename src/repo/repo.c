@@ -9,7 +9,7 @@
 #include "repo/text.h"
 
 /* Facts: object, ref, remote. Derived from them, compared and rebuilt by `stet check`: pin, exec_of. In flight, and no
- * loss if deleted: attempt, incoming.
+ * loss if deleted: attempt, claim, incoming.
  *
  * Rejected: objects in a table without rowids, keyed by id: one tree less, but hashes go to random pages together with
  * their bytes, and a commit of a few objects writes as many large pages. With rowids bytes are appended, and only 40
@@ -62,8 +62,26 @@ static const char step2[] = "DROP INDEX attempt_node;"
                             "CREATE INDEX attempt_time ON attempt(created_ms);"
                             "CREATE INDEX attempt_live ON attempt(created_ms) WHERE done = 0;";
 
-const stet_db_migration stet_repo_migrations[] = {{step1, NULL}, {step2, NULL}};
-const int stet_repo_migration_count = 2;
+/* Claims (hub.h), which were refs to data before: `version` is the hash of `body`, `phase` a stet_hub_phase. Claims that
+ * have ended are many, and no question about the others touches them. Old ones are dropped: whoever runs a job for one
+ * finds the job by its key and claims it again. */
+static const char step3[] = "CREATE TABLE claim("
+                            "  key BLOB PRIMARY KEY,"
+                            "  version BLOB NOT NULL,"
+                            "  phase INTEGER NOT NULL,"
+                            "  lease_ms INTEGER NOT NULL,"
+                            "  changed_ms INTEGER NOT NULL,"
+                            "  node BLOB,"
+                            "  result BLOB,"
+                            "  body TEXT NOT NULL) WITHOUT ROWID;"
+                            "CREATE INDEX claim_queued ON claim(changed_ms) WHERE phase = 0;"
+                            "CREATE INDEX claim_held ON claim(lease_ms, changed_ms) WHERE phase = 1;"
+                            "CREATE INDEX claim_ended ON claim(changed_ms) WHERE phase = 2;"
+                            "CREATE INDEX attempt_key ON attempt(key) WHERE done = 0;"
+                            "DELETE FROM ref WHERE name >= 'refs/exec-claims/' AND name < 'refs/exec-claims0';";
+
+const stet_db_migration stet_repo_migrations[] = {{step1, NULL}, {step2, NULL}, {step3, NULL}};
+const int stet_repo_migration_count = 3;
 
 stet_id_text stet_hash_print(stet_hash id) {
     stet_id_text t = {{0}};
@@ -225,6 +243,7 @@ void stet_repo_close(stet_repo *r) {
     for (size_t i = 0; stet_map_next(&r->derived, &i, &key, &len, &slot);)
         stet_free(slot->p);
     stet_map_release(&r->derived);
+    stet_map_release(&r->borrowed);
     stet_vec_release(&r->names);
     stet_free(r->path);
     free(r);

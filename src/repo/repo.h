@@ -18,7 +18,7 @@
  *     if (status == STET_OK)
  *         status = stet_dag_id(call, stet_value_null(), stet_repo_sink(r), &dag, &err);
  *     if (status == STET_OK)
- *         status = stet_repo_swap(r, &(stet_ref_swap){"refs/exec/UUID", NULL, &dag, false}, 1, &err);
+ *         status = stet_repo_swap(r, &(stet_ref_swap){"refs/exec/UUID", NULL, &dag}, 1, &err);
  *     status = stet_repo_commit(r, &err); // durable on return; reports the first failure and undoes everything
  *
  *     bool there;
@@ -35,7 +35,6 @@
  *   refs/heads/NAME            a commit: a line of commits
  *   refs/index/NAME            a commit: active work; `main` is the one that is looked up
  *   refs/exec/UUID             any object: the input and the outcome of an attempt
- *   refs/exec-claims/KEY       a datum: who runs a call
  *   refs/remotes/REMOTE/NAME   a commit: a remote's head when it was last fetched
  *
  * Invariants
@@ -65,7 +64,7 @@
  *   STET_LIMIT          too large
  *   STET_IO, STET_BUSY  as in db.h: nothing has happened
  *
- * Caveat: `stet gc` deletes objects that neither a ref nor an attempt reaches once they are an hour old (setting
+ * Caveat: `stet gc` deletes objects that no ref, claim or attempt reaches once they are an hour old (setting
  * repo.gc_grace_s); a call that is reached keeps all of its exec records. Make a ref to what you put in the same
  * transaction.
  */
@@ -153,16 +152,10 @@ STET_CHECKED stet_status stet_repo_dag_value(stet_repo *r, stet_hash dag, stet_v
 /* Makes a DAG whose root is the literal `v`, without names: the form of a call's result. */
 STET_CHECKED stet_status stet_repo_put_result(stet_repo *r, stet_value v, stet_hash *dag, stet_error *err);
 
-/* Stores a loose object: a string datum with the canonical text of `v`, which is deleted when the ref that names it is
- * swapped with `drop`. For data that is rewritten often, such as claims: no heartbeat leaves an object behind. */
-STET_CHECKED stet_status stet_repo_put_loose(stet_repo *r, stet_value v, stet_hash *datum, stet_error *err);
-STET_CHECKED stet_status stet_repo_get_loose(stet_repo *r, stet_hash datum, stet_value *out, stet_error *err);
-
 typedef struct stet_ref_swap {
     const char *name;
     const stet_hash *expect; /* what it names now; NULL: it does not exist */
     const stet_hash *set;    /* what it will name; NULL: delete it */
-    bool drop;               /* delete the object that it named, if that is loose */
 } stet_ref_swap;
 
 /* Swaps all refs or none. STET_CONFLICT: a ref does not name what was expected; details {"ref","expected","actual"}. */
@@ -278,11 +271,13 @@ typedef struct stet_repo_gc_opts {
     bool dry_run;
     int64_t grace_s; /* younger objects stay; negative: STET_REPO_GRACE_S */
 } stet_repo_gc_opts;
+#define STET_REPO_ABANDONED_S ((int64_t)7 * 24 * 3600)
 typedef struct stet_repo_gc_report {
     int64_t objects, bytes, refs, attempts, incoming;
 } stet_repo_gc_report;
-/* Deletes what no ref reaches, in one transaction, so that nobody sees a part of it. Finished attempts are deleted with
- * their refs/exec/UUID. STET_CORRUPT: something that is needed can't be read, and nothing was deleted. */
+/* Deletes what no ref and no claim reaches, in one transaction, so that nobody sees a part of it. Finished attempts are
+ * deleted with their refs/exec/UUID; so are refs/exec/UUID of executors elsewhere after STET_REPO_ABANDONED_S.
+ * STET_CORRUPT: something that is needed can't be read, and nothing was deleted. */
 STET_CHECKED stet_status stet_repo_gc(stet_repo *r, const stet_repo_gc_opts *opts, stet_repo_gc_report *report,
                                       stet_error *err);
 

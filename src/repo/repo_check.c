@@ -275,6 +275,39 @@ static stet_status check_attempts(check *c) {
     return st;
 }
 
+/* A damaged claim is in nobody's way once it is gone: whoever wants the call claims it again. */
+static stet_status check_claims(check *c) {
+    stet_hashes wrong = {0};
+    stet_stmt *s = stet_db_stmt(c->r->db, "SELECT key, version, phase, node, result, body FROM claim");
+    while (stet_step(s)) {
+        stet_hash key, version, id;
+        size_t len;
+        const char *text = stet_column_text(s, 5, &len);
+        int64_t phase = stet_column_int(s, 2);
+        bool fine = stet_column_id(s, 0, &key) && stet_column_id(s, 1, &version) && text && phase >= 0 && phase <= 2 &&
+                    stet_hash_equal(stet_hash_of(text, len), version);
+        for (int i = 3; i < 5 && fine; i++) { /* H1 of hub.h */
+            bool there = true;
+            stet_object_row row;
+            if (stet_column_id(s, i, &id) && stet_object_row_of(c->r, id, &there, &row, NULL) == STET_OK)
+                fine = there;
+        }
+        if (!fine)
+            *stet_vec_add(&wrong) = key;
+    }
+    stet_status st = stet_db_status(c->r->db, c->err);
+    for (size_t i = 0; i < wrong.len && st == STET_OK; i++) {
+        say(c, c->repair, "the claim of key %s is damaged", stet_hash_print(wrong.at[i]).text);
+        if (c->repair) {
+            s = stet_db_stmt(c->r->db, "DELETE FROM claim WHERE key = ?");
+            stet_bind_id(s, 1, &wrong.at[i]);
+            stet_run(s);
+        }
+    }
+    stet_vec_release(&wrong);
+    return st == STET_OK ? stet_db_status(c->r->db, c->err) : st;
+}
+
 static void make_exec_rows(check *c) {
     stet_record_list names = {0};
     STET_VEC(int64_t) numbers = {0};
@@ -388,6 +421,8 @@ static stet_status run(check *c) {
         st = count_broken_pins(c);
     if (st == STET_OK)
         st = check_attempts(c);
+    if (st == STET_OK)
+        st = check_claims(c);
     return st == STET_OK && c->repair ? mend(c) : st;
 }
 

@@ -77,18 +77,37 @@ static stet_status mark_children(marks *m, int64_t number) {
     return st;
 }
 
-static bool is_exec_of(const char *ref, const stet_attempts *done) {
-    static const char prefix[] = "refs/exec/";
-    if (strncmp(ref, prefix, sizeof prefix - 1) != 0)
-        return false;
-    for (size_t i = 0; i < done->len; i++)
-        if (strcmp(ref + sizeof prefix - 1, done->at[i].execution) == 0)
-            return true;
-    return false;
-}
-
 static bool is_old(const stet_attempt *a, int64_t before_ms) {
     return a->done && a->updated_ms <= before_ms;
+}
+
+/* Which refs/exec/UUID go: those of attempts that ended before `before_ms`, and those that nobody here knows (an executor
+ * elsewhere made them and did not remove them) once their object was put long ago. Claims keep what they name. */
+static stet_status find_over(stet_repo *r, const stet_refs *refs, const stet_attempts *all, int64_t before_ms,
+                             stet_map *over, stet_error *err) {
+    static const char prefix[] = "refs/exec/";
+    stet_map known = {0};
+    stet_status st = STET_OK;
+    for (size_t i = 0; i < all->len; i++)
+        stet_map_put(&known, all->at[i].execution, strlen(all->at[i].execution),
+                     (stet_slot){.n = is_old(&all->at[i], before_ms)});
+    for (size_t i = 0; i < refs->len && st == STET_OK; i++) {
+        const char *name = refs->at[i].name;
+        stet_object_row row;
+        bool there;
+        if (strncmp(name, prefix, sizeof prefix - 1) != 0)
+            continue;
+        stet_slot *slot = stet_map_get(&known, name + sizeof prefix - 1, strlen(name + sizeof prefix - 1));
+        bool gone = slot && slot->n;
+        if (!slot) {
+            st = stet_object_row_of(r, refs->at[i].target, &there, &row, err);
+            gone = st == STET_OK && there && row.added_s * 1000 < before_ms - STET_REPO_ABANDONED_S * 1000;
+        }
+        if (gone)
+            stet_map_put(over, name, strlen(name), (stet_slot){.n = 1});
+    }
+    stet_map_release(&known);
+    return st;
 }
 
 /* Is everything that the exec record names stored? One that lost its result is not worth keeping. */
@@ -142,11 +161,20 @@ static stet_status mark_attempts(marks *m, const stet_attempts *list, int64_t be
     return st;
 }
 
+/* What claims name (H5 of hub.h). */
+static stet_status mark_claims(marks *m) {
+    stet_stmt *s = stet_db_stmt(m->r->db, "SELECT number FROM claim JOIN object ON id = node "
+                                          "UNION SELECT number FROM claim JOIN object ON id = result");
+    while (stet_step(s))
+        mark(m, stet_column_int(s, 0));
+    return stet_db_status(m->r->db, m->err);
+}
+
 /* Young objects are roots too: somebody may be about to name them. So are tombstones made here. */
-static stet_status mark_roots(marks *m, const stet_refs *refs, const stet_attempts *done, int64_t young) {
-    stet_status st = STET_OK;
+static stet_status mark_roots(marks *m, const stet_refs *refs, const stet_map *over, int64_t young) {
+    stet_status st = mark_claims(m);
     for (size_t i = 0; i < refs->len && st == STET_OK; i++)
-        if (!is_exec_of(refs->at[i].name, done))
+        if (!stet_map_get(over, refs->at[i].name, strlen(refs->at[i].name)))
             st = mark_id(m, refs->at[i].target, refs->at[i].name);
     if (st != STET_OK)
         return st;
@@ -179,16 +207,18 @@ static stet_status sweep(marks *m, bool dry_run, stet_repo_gc_report *report) {
     return stet_db_status(m->r->db, m->err);
 }
 
-static stet_status drop_done(stet_repo *r, const stet_attempts *done, stet_error *err) {
+static stet_status drop_done(stet_repo *r, const stet_attempts *done, const stet_map *over, stet_error *err) {
     stet_status st = STET_OK;
-    for (size_t i = 0; i < done->len && st == STET_OK; i++) {
-        char *name = stet_asprintf("refs/exec/%s", done->at[i].execution);
+    const void *name;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(over, &i, &name, &len, &slot);) {
         stet_stmt *s = stet_db_stmt(r->db, "DELETE FROM ref WHERE name = ?");
-        stet_bind_text(s, 1, name, strlen(name));
+        stet_bind_text(s, 1, name, len);
         stet_run(s);
-        st = stet_attempt_remove(r, done->at[i].execution, err);
-        stet_free(name);
     }
+    for (size_t i = 0; i < done->len && st == STET_OK; i++)
+        st = stet_attempt_remove(r, done->at[i].execution, err);
     return st;
 }
 
@@ -222,15 +252,18 @@ static stet_status collect(stet_repo *r, bool dry_run, int64_t grace_s, stet_rep
     marks m = {.r = r, .max = max < 0 ? 0 : max > MARK_BITS_MAX ? MARK_BITS_MAX : max, .err = err};
     stet_refs refs = {0};
     stet_attempts done = {0};
+    stet_map over = {0};
     m.bits = stet_alloc_zero((size_t)m.max / 8 + 1);
     stet_status st = stet_repo_refs(r, "", &refs, err);
     if (st == STET_OK)
         st = stet_attempt_list(r, NULL, &done, NULL, err);
     if (st == STET_OK)
         st = mark_attempts(&m, &done, now_ms - grace_s * 1000);
+    if (st == STET_OK)
+        st = find_over(r, &refs, &done, now_ms - grace_s * 1000, &over, err);
     keep_old(&done, now_ms - grace_s * 1000);
     if (st == STET_OK)
-        st = mark_roots(&m, &refs, &done, before_s);
+        st = mark_roots(&m, &refs, &over, before_s);
     for (bool more = true; more && st == STET_OK;) {
         while (m.stack.len && st == STET_OK)
             st = mark_children(&m, m.stack.at[--m.stack.len]);
@@ -239,15 +272,15 @@ static stet_status collect(stet_repo *r, bool dry_run, int64_t grace_s, stet_rep
     }
     if (st == STET_OK)
         st = sweep(&m, dry_run, report);
-    for (size_t i = 0; i < refs.len; i++)
-        report->refs += is_exec_of(refs.at[i].name, &done);
+    report->refs = (int64_t)stet_map_len(&over);
     report->attempts = (int64_t)done.len;
     if (st == STET_OK && !dry_run)
-        st = drop_done(r, &done, err);
+        st = drop_done(r, &done, &over, err);
     if (st == STET_OK)
         report->incoming = drop_incoming(r, before_s, dry_run);
     stet_refs_release(&refs);
     stet_attempts_release(&done);
+    stet_map_release(&over);
     stet_vec_release(&m.stack);
     stet_vec_release(&m.names);
     stet_map_release(&m.far);

@@ -19,7 +19,7 @@
 /* The state of an object's row. */
 typedef enum stet_object_state {
     STET_OBJECT_KEPT = 0,
-    /* Needed only by one ref or by the exec map of the index: deleted when that is replaced. */
+    /* Needed only by the index: deleted when that is replaced. */
     STET_OBJECT_LOOSE = 1,
     /* `bytes` is a tombstone, made here: the object can't be stored again. */
     STET_OBJECT_EXCISED = 2,
@@ -38,6 +38,7 @@ struct stet_repo {
     stet_record_sink sink;
     stet_record_list names; /* scratch */
     stet_map derived;       /* id to the text of data that builtins made while nothing could be written */
+    stet_map borrowed;      /* id to a record of a remote's exec map, while pins travel (travel.h) */
 };
 
 extern const stet_db_migration stet_repo_migrations[];

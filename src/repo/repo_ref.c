@@ -14,7 +14,6 @@ static const space spaces[] = {
     {"refs/heads/", STET_RECORD_COMMIT, true},
     {"refs/index/", STET_RECORD_COMMIT, false},
     {"refs/exec/", -1, false},
-    {"refs/exec-claims/", STET_RECORD_DATUM, false},
     {"refs/remotes/", STET_RECORD_COMMIT, true},
 };
 
@@ -28,7 +27,7 @@ static const space *space_of(const char *name) {
 const char *stet_ref_wrong(const char *name) {
     const space *in = space_of(name);
     if (!in)
-        return "a ref begins with refs/heads/, refs/index/, refs/exec/, refs/exec-claims/ or refs/remotes/";
+        return "a ref begins with refs/heads/, refs/index/, refs/exec/ or refs/remotes/";
     if (strlen(name) > STET_REF_MAX)
         return "it is longer than 512 bytes";
     size_t depth = 0;
@@ -193,8 +192,6 @@ static stet_status swap_one(stet_repo *r, const stet_ref_swap *w, stet_error *er
     if (st != STET_OK)
         return st;
     write_ref(r, w->name, w->set);
-    if (w->drop && there && !(w->set && stet_hash_equal(actual, *w->set)))
-        stet_object_drop_loose(r, actual);
     return stet_db_status(r->db, err);
 }
 

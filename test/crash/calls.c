@@ -89,7 +89,8 @@ static void run_adapter(void) {
     if (!there)
         OK(stet_repo_swap(r, &(stet_ref_swap){.name = ref, .set = &node}, 1, &err));
     stet_backend_local *b = stet_backend_local_open(dir, stet_project_root(p), false);
-    stet_orch o = {.remote = r,
+    stet_hub *hub = stet_hub_of_repo(r);
+    stet_orch o = {.hub = hub,
                    .backend = &stet_backend_local_kind,
                    .backend_ctx = b,
                    .owner = owner,
@@ -111,6 +112,7 @@ static void run_adapter(void) {
     assert_int_equal(a.state, STET_ORCH_DONE_OK);
     check_value(r, a.result);
     stet_backend_local_close(b);
+    stet_hub_close(hub);
     stet_repo_close(r);
     stet_free(dir);
     stet_project_close(p);

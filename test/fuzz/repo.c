@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "repo/execmap.h"
 #include "repo/history.h"
-#include "repo/remote_internal.h"
+#include "repo/hub_kind.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -96,12 +96,14 @@ static stet_status merge(stet_repo *r) {
     stet_hash theirs, id;
     stet_merge_kind kind;
     stet_status st = stet_repo_ref(r, "refs/remotes/origin/main", &there, &theirs, &err);
-    return st == STET_OK && there ? stet_history_merge(r, "main", theirs, STET_MERGE_REFUSE, "", &id, &kind, &err) : st;
+    return st == STET_OK && there
+               ? stet_history_merge(r, "main", theirs, STET_MERGE_REFUSE, pick(2), "", &id, &kind, &err)
+               : st;
 }
 
 static stet_status push(stet_repo *r) {
     stet_remote_report report = {0};
-    stet_status st = stet_remote_push(r, "origin", NULL, 0, &(stet_remote_opts){.pins = false}, &report, &err);
+    stet_status st = stet_remote_push(r, "origin", NULL, 0, &(stet_remote_opts){.pins = pick(2) == 0}, &report, &err);
     stet_remote_report_release(&report);
     return st;
 }

@@ -104,10 +104,10 @@ r = stet("check", "--only", "repo", cwd=a)
 t("records that others put together are as good", r.returncode == 0, r.stdout)
 t("a call means its result", answer("dag", "show", call, "--value", cwd=a)["value"] == 42)
 stet("remote", "add", "peer", f"file://{a}", cwd=c)
-t("not fetched unless asked for", answer("remote", "fetch", "peer", cwd=c)["pins"] == 0)
-t("results are taken over", answer("remote", "fetch", "peer", "--pins", cwd=c)["pins"] == 1)
+t("left there if so asked", answer("remote", "fetch", "peer", "--no-pins", cwd=c)["pins"] == 0)
+t("results are taken over", answer("remote", "fetch", "peer", cwd=c)["pins"] == 1)
 t("and used", answer("dag", "show", call, "--value", cwd=c).get("value") == 42)
-t("once", answer("remote", "fetch", "peer", "--pins", cwd=c)["pins"] == 0)
+t("once", answer("remote", "fetch", "peer", cwd=c)["pins"] == 0)
 
 # ---- behind a program
 bin = here / "bin"

@@ -60,12 +60,25 @@ r = stet("worker", "--remote", REMOTE, "--idle", "0", cwd="two")
 t("a worker says what it did", r.returncode == 0 and "error" in r.stdout and "1 taken: 0 ok, 1 failed, 0 lost" in r.stdout, r.stdout + r.stderr)
 t("with how it ended", run(f"{LOCAL}exit+5").get("failure", {}).get("exit") == 5)
 
-# A worker is killed: its call is taken over by another, when the lease has run out.
+
+def power_cut(project):
+    """Kills what stet runs for a project, as if its machine were gone: keepers and supervisors."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if b"stet-" in words[0] and any(f"/{project}/.stet/local".encode() in word for word in words):
+                os.kill(int(pid), signal.SIGKILL)
+        except OSError:
+            pass
+
+
+# The machine of a worker is gone: its call is taken over by another, when the lease has run out.
 first = start("worker", "--remote", REMOTE, "--lease", "1s", cwd="one")
 call = run(job("b", 2), "--detach")["id"]
 t("a worker has begun", until(lambda: "b" in lines()))
 first.kill()
 first.wait()
+power_cut("one")
 second = start("worker", "--remote", REMOTE, "--lease", "1s", "--idle", "2s", "--json", cwd="two")
 r = answer("call", "wait", call, cwd="caller")
 t("another takes the call over", r.get("ok") is True and lines().count("b") == 2, (r, lines()))
@@ -121,6 +134,7 @@ t("a name that there is not", stet("call", "run", "--remote", "nobody", f"{LOCAL
 # A remote from the configuration.
 with open("other/.stet/config.toml", "a") as f:
     f.write(f'[calls]\nremote = "{REMOTE}"\n')
+stet("trust", cwd="other")
 p = start("call", "run", job("e", 0.1), cwd="other")
 t("a project whose calls go to workers", not p.poll() and stet("worker", "--idle", "2s", cwd="other").returncode == 0)
 t("gets them from there", p.wait(timeout=60) == 0 and "e" in lines(), lines())

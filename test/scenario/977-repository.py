@@ -5,10 +5,10 @@ from tap import finish, t
 
 SOURCE = pathlib.Path(os.environ["STET_SOURCE"])
 scripts = sorted(p for p in (SOURCE / "test/scenario").iterdir() if p.is_file() and p.name not in ("lib.sh", "tap.py", "fixture.sh"))
-named = [p.name for p in scripts if not re.fullmatch(r"\d{3}-[a-z0-9-]+\.(sh|py|mjs)", p.name)]
+named = [p.name for p in scripts if not re.fullmatch(r"\d{3,4}-[a-z0-9-]+\.(sh|py|mjs)", p.name)]
 t("a scenario is called NNN-name.sh, .py or .mjs", not named, named)
-numbers = collections.Counter(p.name[:3] for p in scripts)
-twice = sorted(p.name for p in scripts if numbers[p.name[:3]] > 1)
+numbers = collections.Counter(p.name.split("-")[0] for p in scripts)
+twice = sorted(p.name for p in scripts if numbers[p.name.split("-")[0]] > 1)
 t("no two scenarios have the same number", not twice, twice)
 asleep = [p.name for p in scripts if not os.access(p, os.X_OK)]
 t("each can be run", not asleep, asleep)

@@ -22,7 +22,7 @@ typedef struct backend {
     bool running, ended, ok, gone, fail_submit;
     stet_job_status failure; /* how it fails, if not as STET_JOB_ERROR */
     const char *value;       /* JSON of what it gives, if not 42 */
-    stet_repo *intruder;     /* takes the claim over while this one submits */
+    stet_hub *intruder;      /* takes the claim over while this one submits */
     stet_hash intruder_key;
 } backend;
 
@@ -34,8 +34,8 @@ static void intrude(backend *b) {
     next = stet_claim_copy(&c);
     next.attempt++;
     snprintf(next.owner, sizeof next.owner, "intruder");
-    next.lease_ms = now_ms + 5000;
-    OK(stet_claim_swap(b->intruder, b->intruder_key, &c, &next, NULL, 0, &err));
+    next.lease_for_ms = 5000;
+    OK(stet_claim_swap(b->intruder, b->intruder_key, &c, &next, &err));
     stet_claim_release(&c);
     stet_claim_release(&next);
     b->intruder = NULL;
@@ -100,6 +100,7 @@ static void forget_job(void *ctx, const stet_orch_job *job) {
 static const stet_backend kind = {submit, poll_job, cancel_job, forget_job};
 
 static stet_repo *repo, *other;
+static stet_hub *hub, *other_hub;
 static stet_hash node, input;
 static int number;
 
@@ -121,6 +122,8 @@ static int set_up(void **state) {
     for (int i = 0; i < 2; i++)
         OK(stet_repo_swap(repo, &(stet_ref_swap){.name = refs[i], .set = &node}, 1, &err));
     OK(stet_repo_commit(repo, &err));
+    hub = stet_hub_of_repo(repo);
+    other_hub = stet_hub_of_repo(other);
     stet_clock_hook = fake_clock;
     return 0;
 }
@@ -128,6 +131,8 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     (void)state;
     stet_clock_hook = NULL;
+    stet_hub_close(hub);
+    stet_hub_close(other_hub);
     stet_repo_close(repo);
     stet_repo_close(other);
     return 0;
@@ -143,8 +148,8 @@ static stet_orch_job job_of(int who) {
                            .ref = refs[who]};
 }
 
-static stet_orch orch(stet_repo *r, backend *b, const char *owner) {
-    return (stet_orch){.remote = r, .backend = &kind, .backend_ctx = b, .owner = owner, .lease_ms = 1000};
+static stet_orch orch(stet_hub *h, backend *b, const char *owner) {
+    return (stet_orch){.hub = h, .backend = &kind, .backend_ctx = b, .owner = owner, .lease_ms = 1000};
 }
 
 static stet_orch_answer ask(stet_orch *o, int who) {
@@ -157,7 +162,7 @@ static stet_orch_answer ask(stet_orch *o, int who) {
 static stet_claim claim(void) {
     stet_claim c;
     bool there;
-    OK(stet_claim_get(repo, job_of(0).key, &there, &c, &err));
+    OK(stet_claim_get(hub, job_of(0).key, &there, &c, &err));
     assert_true(there);
     return c;
 }
@@ -172,7 +177,7 @@ static void value_is(stet_hash dag, int64_t want) {
 static void one_claims_and_runs_and_the_other_follows(void **state) {
     (void)state;
     backend a = {0}, b = {0};
-    stet_orch x = orch(repo, &a, "x"), y = orch(other, &b, "y");
+    stet_orch x = orch(hub, &a, "x"), y = orch(other_hub, &b, "y");
     stet_orch_answer got = ask(&x, 0);
     assert_int_equal(got.state, STET_ORCH_PENDING);
     assert_true(got.mine);
@@ -189,12 +194,13 @@ static void one_claims_and_runs_and_the_other_follows(void **state) {
     assert_int_equal(a.starts, 1);
     assert_int_equal(a.forgets, 1);
     assert_int_equal(b.submits, 0);
-    for (int i = 0; i < 2; i++) { /* the refs of both keep the result */
-        bool there;
-        stet_hash at;
-        OK(stet_repo_ref(repo, refs[i], &there, &at, &err));
-        assert_true(there && stet_hash_equal(at, got.result));
-    }
+    /* The claim keeps the result, whatever becomes of the refs (H5 of hub.h). */
+    stet_repo_gc_report report;
+    for (int i = 0; i < 2; i++)
+        OK(stet_repo_swap(repo, &(stet_ref_swap){refs[i], &node, NULL}, 1, &err));
+    now_ms += 10000;
+    OK(stet_repo_gc(repo, &(stet_repo_gc_opts){.grace_s = 0}, &report, &err));
+    value_is(got.result, 42);
     /* And for whoever comes later. */
     assert_int_equal(ask(&y, 1).state, STET_ORCH_DONE_OK);
 }
@@ -202,7 +208,7 @@ static void one_claims_and_runs_and_the_other_follows(void **state) {
 static void failures_are_published_as_well(void **state) {
     (void)state;
     backend a = {.ended = true};
-    stet_orch x = orch(repo, &a, "x");
+    stet_orch x = orch(hub, &a, "x");
     stet_orch_answer got = ask(&x, 0);
     assert_int_equal(got.state, STET_ORCH_DONE_ERROR);
     value_is(got.result, 42);
@@ -211,7 +217,7 @@ static void failures_are_published_as_well(void **state) {
 static void a_live_lease_is_kept_and_a_stale_one_taken_over(void **state) {
     (void)state;
     backend a = {0}, b = {0};
-    stet_orch x = orch(repo, &a, "x"), y = orch(other, &b, "y");
+    stet_orch x = orch(hub, &a, "x"), y = orch(other_hub, &b, "y");
     ask(&x, 0);
     for (int i = 0; i < 10; i++) { /* each look of the owner renews it */
         now_ms += 500;
@@ -221,7 +227,7 @@ static void a_live_lease_is_kept_and_a_stale_one_taken_over(void **state) {
     stet_claim c = claim();
     assert_int_equal(c.attempt, 1);
     assert_int_equal(c.state, STET_CLAIM_RUNNING);
-    assert_true(c.heartbeat_ms > now_ms - 1000);
+    assert_true(c.changed_ms > now_ms - 1000);
     stet_claim_release(&c);
     now_ms += 1001; /* the owner is silent */
     stet_orch_answer got = ask(&y, 1);
@@ -243,7 +249,7 @@ static void a_live_lease_is_kept_and_a_stale_one_taken_over(void **state) {
 static void the_same_owner_goes_on_with_a_stale_lease(void **state) {
     (void)state;
     backend a = {0};
-    stet_orch x = orch(repo, &a, "x"), again = orch(other, &a, "x");
+    stet_orch x = orch(hub, &a, "x"), again = orch(other_hub, &a, "x");
     ask(&x, 0);
     now_ms += 1000000;
     stet_orch_answer got = ask(&again, 0);
@@ -254,8 +260,8 @@ static void the_same_owner_goes_on_with_a_stale_lease(void **state) {
 
 static void an_owner_that_is_overtaken_while_it_submits_starts_nothing(void **state) {
     (void)state;
-    backend a = {.intruder = other, .intruder_key = job_of(0).key};
-    stet_orch x = orch(repo, &a, "x");
+    backend a = {.intruder = other_hub, .intruder_key = job_of(0).key};
+    stet_orch x = orch(hub, &a, "x");
     stet_orch_answer got = ask(&x, 0);
     assert_int_equal(got.state, STET_ORCH_PENDING);
     assert_false(got.mine);
@@ -265,7 +271,7 @@ static void an_owner_that_is_overtaken_while_it_submits_starts_nothing(void **st
 static void a_crash_between_claim_and_submit_is_mended_by_the_next_look(void **state) {
     (void)state;
     backend a = {.fail_submit = true};
-    stet_orch x = orch(repo, &a, "x");
+    stet_orch x = orch(hub, &a, "x");
     stet_orch_job job = job_of(0);
     stet_orch_answer got;
     FAILS(stet_orch_poll(&x, &job, &got, &err), STET_BUSY, "no processes");
@@ -280,7 +286,7 @@ static void a_crash_between_claim_and_submit_is_mended_by_the_next_look(void **s
 static void a_job_that_vanished_is_started_again_but_not_for_ever(void **state) {
     (void)state;
     backend a = {0};
-    stet_orch x = orch(repo, &a, "x");
+    stet_orch x = orch(hub, &a, "x");
     ask(&x, 0);
     a.gone = true;
     stet_orch_answer got = ask(&x, 0);
@@ -298,15 +304,16 @@ static void a_job_that_vanished_is_started_again_but_not_for_ever(void **state) 
 static void a_result_that_was_swept_makes_the_claim_void(void **state) {
     (void)state;
     backend a = {.ended = true, .ok = true};
-    stet_orch x = orch(repo, &a, "x");
+    stet_orch x = orch(hub, &a, "x");
     stet_orch_answer got = ask(&x, 0);
     assert_int_equal(got.state, STET_ORCH_DONE_OK);
-    /* A claim whose result is not there, as after a repository was put together from parts. */
+    /* No claim names what is not there. */
     stet_claim c = claim(), next = stet_claim_copy(&c);
     next.result = stet_hash_of("nothing", 7);
-    OK(stet_claim_swap(repo, job_of(0).key, &c, &next, NULL, 0, &err));
+    FAILS(stet_claim_swap(hub, job_of(0).key, &c, &next, &err), STET_NOT_FOUND, "no such object");
     stet_claim_release(&c);
     stet_claim_release(&next);
+    OK(stet_repo_excise(repo, got.result, "gone", &err));
     got = ask(&x, 0);
     assert_int_equal(got.state, STET_ORCH_PENDING);
     assert_int_equal(a.starts, 1);
@@ -315,18 +322,15 @@ static void a_result_that_was_swept_makes_the_claim_void(void **state) {
 static void a_queue_is_followed_and_a_worker_takes_from_it(void **state) {
     (void)state;
     backend a = {0}, b = {0};
-    stet_orch q = orch(repo, &a, "caller"), w = orch(other, &b, "worker");
-    stet_hash *keys;
-    size_t count;
-    bool live;
+    stet_orch q = orch(hub, &a, "caller"), w = orch(other_hub, &b, "worker");
+    stet_hub_keys keys = {0};
     q.queue = true;
     assert_int_equal(ask(&q, 0).claim, STET_CLAIM_QUEUED);
     assert_int_equal(ask(&q, 0).claim, STET_CLAIM_QUEUED);
-    OK(stet_orch_open_work(other, 10, &keys, &count, &live, &err));
-    assert_int_equal(count, 1);
-    assert_false(live);
-    assert_true(stet_hash_equal(keys[0], job_of(0).key));
-    free(keys);
+    keys.len = 0;
+    OK(stet_orch_open_work(other_hub, 10, &keys, &err));
+    assert_int_equal(keys.len, 1);
+    assert_true(stet_hash_equal(keys.at[0], job_of(0).key));
     stet_claim c = claim();
     stet_orch_held h;
     OK(stet_orch_job_of(&c, job_of(0).key, &h, &err));
@@ -336,15 +340,15 @@ static void a_queue_is_followed_and_a_worker_takes_from_it(void **state) {
     stet_orch_answer got;
     OK(stet_orch_poll(&w, &h.job, &got, &err));
     assert_true(got.mine);
-    OK(stet_orch_open_work(other, 10, &keys, &count, &live, &err));
-    assert_int_equal(count, 0);
-    assert_true(live);
-    free(keys);
+    keys.len = 0;
+    OK(stet_orch_open_work(other_hub, 10, &keys, &err));
+    assert_int_equal(keys.len, 0);
     now_ms += 1001; /* silent: open to others, and the caller only waits */
     assert_int_equal(ask(&q, 0).state, STET_ORCH_PENDING);
-    OK(stet_orch_open_work(other, 10, &keys, &count, &live, &err));
-    assert_int_equal(count, 1);
-    free(keys);
+    keys.len = 0;
+    OK(stet_orch_open_work(other_hub, 10, &keys, &err));
+    assert_int_equal(keys.len, 1);
+    free(keys.at);
     b.ended = b.ok = true;
     OK(stet_orch_poll(&w, &h.job, &got, &err));
     assert_int_equal(got.state, STET_ORCH_DONE_OK);
@@ -356,7 +360,7 @@ static void a_queue_is_followed_and_a_worker_takes_from_it(void **state) {
 static void given_up_it_stays_so_for_its_execution_and_not_for_others(void **state) {
     (void)state;
     backend a = {0}, b = {0};
-    stet_orch x = orch(repo, &a, "x"), y = orch(other, &b, "y");
+    stet_orch x = orch(hub, &a, "x"), y = orch(other_hub, &b, "y");
     stet_orch_job mine = job_of(0), theirs = job_of(1);
     stet_orch_answer got;
     ask(&x, 0);
@@ -379,7 +383,7 @@ static void given_up_it_stays_so_for_its_execution_and_not_for_others(void **sta
 static void given_up_before_it_was_claimed_it_does_not_begin(void **state) {
     (void)state;
     backend a = {0};
-    stet_orch x = orch(repo, &a, "x");
+    stet_orch x = orch(hub, &a, "x");
     stet_orch_job job = job_of(0);
     stet_orch_answer got;
     OK(stet_orch_cancel(&x, &job, &err));
@@ -400,7 +404,7 @@ static stet_orch_answer ask_as(stet_orch *o, int who, int64_t tries, bool fresh)
 static void a_failure_that_is_not_kept_is_told_once(void **state) {
     (void)state;
     backend a = {.failure = STET_JOB_AGAIN}, b = {0};
-    stet_orch x = orch(repo, &a, "x"), y = orch(other, &b, "y");
+    stet_orch x = orch(hub, &a, "x"), y = orch(other_hub, &b, "y");
     assert_int_equal(ask_as(&x, 0, 0, true).state, STET_ORCH_PENDING);
     assert_int_equal(ask_as(&y, 1, 0, true).state, STET_ORCH_PENDING);
     a.ended = true;
@@ -432,7 +436,7 @@ static void a_failure_that_is_not_kept_is_told_once(void **state) {
 static void somebody_who_was_not_there_runs_it_again(void **state) {
     (void)state;
     backend a = {.ended = true, .failure = STET_JOB_FAILED}, b = {0};
-    stet_orch x = orch(repo, &a, "x"), y = orch(other, &b, "y");
+    stet_orch x = orch(hub, &a, "x"), y = orch(other_hub, &b, "y");
     stet_orch_answer got = ask_as(&x, 0, 0, true);
     assert_int_equal(got.state, STET_ORCH_DONE_ERROR);
     assert_false(got.kept || got.retry);
@@ -447,7 +451,7 @@ static void what_cannot_be_stored_is_a_failure(void **state) {
                                          "{\"/\":{\"uri@1\":\"dml:x\"}}"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         backend a = {.ended = true, .ok = true, .value = values[i]};
-        stet_orch x = orch(repo, &a, "x");
+        stet_orch x = orch(hub, &a, "x");
         stet_orch_job job = job_of(0);
         stet_orch_answer got;
         job.key = stet_hash_of(values[i], strlen(values[i]));
@@ -468,7 +472,7 @@ static void what_was_excised_is_a_failure_and_so_is_that(void **state) {
     stet_hash datum;
     for (int round = 0; round < 2; round++) {
         backend a = {.ended = true, .ok = true, .value = "\"secret\""};
-        stet_orch x = orch(repo, &a, "x");
+        stet_orch x = orch(hub, &a, "x");
         stet_orch_job job = job_of(0);
         stet_orch_answer got;
         stet_value v = stet_value_string("secret"), record;
@@ -496,14 +500,14 @@ static void what_was_excised_is_a_failure_and_so_is_that(void **state) {
 static void a_swap_of_what_is_no_longer_there_changes_nothing(void **state) {
     (void)state;
     backend a = {0};
-    stet_orch x = orch(repo, &a, "x");
+    stet_orch x = orch(hub, &a, "x");
     ask(&x, 0);
     stet_claim old = claim(), mid = stet_claim_copy(&old), late = stet_claim_copy(&old);
     mid.attempt = 7;
-    OK(stet_claim_swap(repo, job_of(0).key, &old, &mid, NULL, 0, &err));
+    OK(stet_claim_swap(hub, job_of(0).key, &old, &mid, &err));
     late.attempt = 8;
-    FAILS(stet_claim_swap(other, job_of(0).key, &old, &late, NULL, 0, &err), STET_CONFLICT, "");
-    FAILS(stet_claim_swap(other, job_of(0).key, NULL, &late, NULL, 0, &err), STET_CONFLICT, "");
+    FAILS(stet_claim_swap(other_hub, job_of(0).key, &old, &late, &err), STET_CONFLICT, "");
+    FAILS(stet_claim_swap(other_hub, job_of(0).key, NULL, &late, &err), STET_CONFLICT, "");
     stet_claim seen = claim();
     assert_int_equal(seen.attempt, 7);
     stet_claim_release(&seen);
@@ -515,27 +519,27 @@ static void a_swap_of_what_is_no_longer_there_changes_nothing(void **state) {
 static void claims_that_ended_long_ago_are_forgotten_and_others_not(void **state) {
     (void)state;
     backend a = {0};
-    stet_orch x = orch(repo, &a, "x");
+    stet_orch x = orch(hub, &a, "x");
     int64_t count = 0;
     bool there;
     stet_claim c;
     ask(&x, 0);
     now_ms += 1000000;
-    OK(stet_claim_sweep(repo, now_ms, false, &count, &err)); /* silent for long, but not ended */
+    OK(stet_claim_sweep(hub, 0, false, &count, &err)); /* silent for long, but not ended */
     assert_int_equal(count, 0);
     a.ended = a.ok = true;
     ask(&x, 0);
-    OK(stet_claim_sweep(repo, now_ms - 1, false, &count, &err)); /* ended just now */
+    OK(stet_claim_sweep(hub, 1, false, &count, &err)); /* ended just now */
     assert_int_equal(count, 0);
     now_ms += 1000;
-    OK(stet_claim_sweep(repo, now_ms, true, &count, &err));
+    OK(stet_claim_sweep(hub, 0, true, &count, &err));
     assert_int_equal(count, 1);
-    OK(stet_claim_get(repo, job_of(0).key, &there, &c, &err)); /* only counted */
+    OK(stet_claim_get(hub, job_of(0).key, &there, &c, &err)); /* only counted */
     assert_true(there);
     stet_claim_release(&c);
-    OK(stet_claim_sweep(repo, now_ms, false, &count, &err));
+    OK(stet_claim_sweep(hub, 0, false, &count, &err));
     assert_int_equal(count, 2);
-    OK(stet_claim_get(repo, job_of(0).key, &there, &c, &err));
+    OK(stet_claim_get(hub, job_of(0).key, &there, &c, &err));
     assert_false(there);
 }
 
@@ -543,18 +547,18 @@ static void records_that_make_no_sense_are_refused(void **state) {
     (void)state;
     static const char *const bad[] = {"5",
                                       "{}",
-                                      "{\"v\":1,\"state\":\"odd\",\"owner\":\"\",\"request\":{}}",
-                                      "{\"v\":1,\"state\":\"ok\",\"owner\":\"\",\"request\":{}}",
-                                      "{\"v\":1,\"state\":\"ok\",\"owner\":\"\",\"request\":{},\"result\":\"xyz\"}",
-                                      "{\"v\":3,\"state\":\"queued\",\"owner\":\"\",\"request\":{}}"};
+                                      "{\"v\":3,\"state\":\"odd\",\"owner\":\"\",\"request\":{}}",
+                                      "{\"v\":3,\"state\":\"ok\",\"owner\":\"\",\"request\":{}}",
+                                      "{\"v\":3,\"state\":\"ok\",\"owner\":\"\",\"request\":{},\"result\":\"xyz\"}",
+                                      "{\"v\":4,\"state\":\"queued\",\"owner\":\"\",\"request\":{}}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        stet_value v;
-        stet_hash id;
+        stet_hub_claim next = {.key = stet_hash_of(bad[i], strlen(bad[i]))};
         stet_claim c;
-        OK(stet_json_parse(bad[i], strlen(bad[i]), &v, &err));
-        OK(stet_repo_put_loose(repo, v, &id, &err));
-        stet_value_release(v);
-        FAILS(stet_claim_read(repo, id, &c, &err), STET_CORRUPT, "not the record of a claim");
+        bool there;
+        OK(stet_json_parse(bad[i], strlen(bad[i]), &next.body, &err));
+        OK(stet_hub_swap_claim(hub, NULL, &next, &err));
+        stet_value_release(next.body);
+        FAILS(stet_claim_get(hub, next.key, &there, &c, &err), STET_CORRUPT, "not the record of a claim");
     }
     stet_claim c = {.request = stet_value_object(), .job = stet_value_null()};
     stet_orch_held h;

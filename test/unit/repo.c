@@ -183,66 +183,34 @@ static void refs_change_by_compare_and_swap(void **state) {
     stet_repo *r = kit_fresh("refs.db");
     stet_hash a = kit_commit(r, NULL, 0, "a"), b = kit_commit(r, &a, 1, "b"), datum = kit_put(r, "1"), got;
     bool there;
-    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &a, false}, 1, &err));
-    FAILS(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &b, false}, 1, &err), STET_CONFLICT,
-          "is there already");
-    FAILS(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", &b, &a, false}, 1, &err), STET_CONFLICT, "and not");
-    FAILS(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/other", &b, &a, false}, 1, &err), STET_CONFLICT,
+    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &a}, 1, &err));
+    FAILS(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &b}, 1, &err), STET_CONFLICT, "is there already");
+    FAILS(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", &b, &a}, 1, &err), STET_CONFLICT, "and not");
+    FAILS(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/other", &b, &a}, 1, &err), STET_CONFLICT,
           "not there any more");
     /* all or none */
-    stet_ref_swap two[] = {{"refs/heads/main", &a, &b, false}, {"refs/heads/x", &a, &b, false}};
+    stet_ref_swap two[] = {{"refs/heads/main", &a, &b}, {"refs/heads/x", &a, &b}};
     FAILS(stet_repo_swap(r, two, 2, &err), STET_CONFLICT, "refs/heads/x");
     OK(stet_repo_ref(r, "refs/heads/main", &there, &got, &err));
     assert_true(there && stet_hash_equal(got, a));
     two[1].expect = NULL;
     OK(stet_repo_swap(r, two, 2, &err));
-    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/x", &b, NULL, false}, 1, &err));
+    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/x", &b, NULL}, 1, &err));
     stet_refs refs = {0};
     OK(stet_repo_refs(r, "refs/heads/", &refs, &err));
     assert_int_equal(refs.len, 1);
     assert_string_equal(refs.at[0].name, "refs/heads/main");
     stet_refs_release(&refs);
     /* of the right type, and there */
-    FAILS(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/y", NULL, &datum, false}, 1, &err), STET_INVALID, "commit");
+    FAILS(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/y", NULL, &datum}, 1, &err), STET_INVALID, "commit");
     stet_hash absent = stet_hash_of("x", 1);
-    FAILS(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/y", NULL, &absent, false}, 1, &err), STET_NOT_FOUND,
+    FAILS(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/y", NULL, &absent}, 1, &err), STET_NOT_FOUND,
           "no such object");
-    static const char *const bad[] = {"heads/x",        "refs/heads/",           "refs/heads//x",
-                                      "refs/heads/.x",  "refs/heads/a b",        "refs/index/a/b",
-                                      "refs/remotes/x", "refs/tags/x",           "refs/heads/-x",
-                                      "refs/heads/x/",  "refs/exec-claims/../x", "refs/heads/\xC3\xA9"};
+    static const char *const bad[] = {"heads/x",        "refs/heads/",    "refs/heads//x",  "refs/heads/.x",
+                                      "refs/heads/a b", "refs/index/a/b", "refs/remotes/x", "refs/tags/x",
+                                      "refs/heads/-x",  "refs/heads/x/",  "refs/exec/../x", "refs/heads/\xC3\xA9"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        FAILS(stet_repo_swap(r, &(stet_ref_swap){bad[i], NULL, &a, false}, 1, &err), STET_INVALID, "no name of a ref");
-    stet_repo_close(r);
-}
-
-static void a_claim_leaves_nothing_behind(void **state) {
-    (void)state;
-    stet_repo *r = kit_fresh("claims.db");
-    stet_hash now, next;
-    for (int i = 0; i < 50; i++) {
-        stet_value v = kit_json("{\"owner\":\"a\"}");
-        stet_value_put(&v, "beat", stet_value_int(i));
-        OK(stet_repo_begin(r, &err));
-        OK(stet_repo_put_loose(r, v, &next, &err));
-        OK(stet_repo_swap(r, &(stet_ref_swap){"refs/exec-claims/k", i ? &now : NULL, &next, true}, 1, &err));
-        OK(stet_repo_commit(r, &err));
-        now = next;
-        stet_value_release(v);
-    }
-    stet_value back;
-    OK(stet_repo_get_loose(r, now, &back, &err));
-    assert_int_equal(stet_value_as_int(stet_value_get(back, "beat")), 49);
-    stet_value_release(back);
-    assert_int_equal(kit_count(r, "SELECT count(*) FROM object"), 1);
-    /* what somebody else has put too is nobody's alone */
-    stet_value text = stet_value_string("{\"beat\":49,\"owner\":\"a\"}");
-    stet_hash same;
-    OK(stet_datum_id(text, stet_repo_sink(r), &same, &err));
-    assert_true(stet_hash_equal(same, now));
-    stet_value_release(text);
-    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/exec-claims/k", &now, NULL, true}, 1, &err));
-    assert_int_equal(kit_count(r, "SELECT count(*) FROM object"), 1);
+        FAILS(stet_repo_swap(r, &(stet_ref_swap){bad[i], NULL, &a}, 1, &err), STET_INVALID, "no name of a ref");
     stet_repo_close(r);
 }
 
@@ -456,7 +424,7 @@ static void maps_that_others_name_stay(void **state) {
         OK(stet_repo_pin_exec(r, &e, &id, &err));
     }
     OK(stet_repo_ref(r, STET_REPO_INDEX, &there, &commit, &err));
-    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/kept", NULL, &commit, false}, 1, &err));
+    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/kept", NULL, &commit}, 1, &err));
     for (int i = 40; i < 80; i++) {
         stet_exec e = kit_exec(r, kit_call(r, i), "1");
         OK(stet_repo_pin_exec(r, &e, &id, &err));
@@ -471,9 +439,9 @@ static void maps_that_others_name_stay(void **state) {
     stet_vec_release(&kept);
     /* putting the index back makes the table follow */
     OK(stet_repo_ref(r, STET_REPO_INDEX, &there, &got, &err));
-    OK(stet_repo_swap(r, &(stet_ref_swap){STET_REPO_INDEX, &got, &commit, false}, 1, &err));
+    OK(stet_repo_swap(r, &(stet_ref_swap){STET_REPO_INDEX, &got, &commit}, 1, &err));
     assert_int_equal(kit_count(r, "SELECT count(*) FROM pin"), 40);
-    OK(stet_repo_swap(r, &(stet_ref_swap){STET_REPO_INDEX, &commit, NULL, false}, 1, &err));
+    OK(stet_repo_swap(r, &(stet_ref_swap){STET_REPO_INDEX, &commit, NULL}, 1, &err));
     assert_int_equal(kit_count(r, "SELECT count(*) FROM pin"), 0);
     stet_repo_close(r);
 }
@@ -573,7 +541,7 @@ static void what_is_missing_is_copied(void **state) {
     stet_value v = kit_json("{\"rows\":[1,2,3,{\"deep\":[[[\"x\"]]]}]}");
     stet_copy_report report;
     OK(stet_repo_put_result(a, v, &dag, &err));
-    OK(stet_repo_copy(a, b, &dag, 1, &(stet_ref_swap){"refs/exec/1", NULL, &dag, false}, 1, &report, &err));
+    OK(stet_repo_copy(a, b, &dag, 1, &(stet_ref_swap){"refs/exec/1", NULL, &dag}, 1, &report, &err));
     assert_int_equal(report.objects, kit_count(a, "SELECT count(*) FROM object"));
     assert_int_equal(report.objects, kit_count(b, "SELECT count(*) FROM object"));
     stet_value back;
@@ -584,8 +552,8 @@ static void what_is_missing_is_copied(void **state) {
     assert_int_equal(report.objects, 0);
     /* a conflict of refs leaves the objects, which need nothing else */
     OK(stet_repo_put_result(a, stet_value_int(77), &id, &err));
-    FAILS(stet_repo_copy(a, b, &id, 1, &(stet_ref_swap){"refs/exec/1", NULL, &id, false}, 1, &report, &err),
-          STET_CONFLICT, "refs/exec/1");
+    FAILS(stet_repo_copy(a, b, &id, 1, &(stet_ref_swap){"refs/exec/1", NULL, &id}, 1, &report, &err), STET_CONFLICT,
+          "refs/exec/1");
     /* damaged where it comes from: nothing arrives */
     stet_value t = stet_value_string("to be damaged");
     OK(stet_repo_put_result(a, t, &id, &err));
@@ -645,7 +613,6 @@ int main(void) {
         cmocka_unit_test(what_does_not_verify_is_not_handed_out),
         cmocka_unit_test(ids_are_found_by_their_beginning),
         cmocka_unit_test(refs_change_by_compare_and_swap),
-        cmocka_unit_test(a_claim_leaves_nothing_behind),
         cmocka_unit_test(pins_are_found_and_replaced),
         cmocka_unit_test(exec_maps_are_the_same_however_they_came),
         cmocka_unit_test(exec_maps_with_entries_in_the_wrong_place_are_refused),

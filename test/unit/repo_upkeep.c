@@ -28,7 +28,7 @@ static void gc_keeps_what_a_ref_reaches(void **state) {
     stet_repo *r = kit_fresh("gc.db");
     stet_hash a = kit_commit(r, NULL, 0, "a"), b = kit_commit(r, &a, 1, "b"), lone = kit_put(r, "[\"nobody\",1]");
     stet_hash got;
-    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &b, false}, 1, &err));
+    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &b}, 1, &err));
     stet_exec e = kit_exec(r, kit_call(r, 1), "\"pinned\"");
     OK(stet_repo_pin_exec(r, &e, &got, &err));
     stet_exec old = kit_exec(r, kit_call(r, 2), "\"first\""), new = kit_exec(r, old.node, "\"second\"");
@@ -103,7 +103,7 @@ static void gc_ends_what_is_done(void **state) {
         stet_uuid(a[i].execution);
         OK(stet_attempt_add(r, &a[i], &err));
         snprintf(ref, sizeof ref, "refs/exec/%s", a[i].execution);
-        OK(stet_repo_swap(r, &(stet_ref_swap){ref, NULL, &dag[i], false}, 1, &err));
+        OK(stet_repo_swap(r, &(stet_ref_swap){ref, NULL, &dag[i]}, 1, &err));
     }
     stet_db_exec(r->db, "UPDATE object SET added_s = 1");
     stet_repo_gc_report report;
@@ -146,7 +146,7 @@ static void gc_stops_where_something_is_damaged(void **state) {
     (void)state;
     stet_repo *r = kit_fresh("stop.db");
     stet_hash c = kit_commit(r, NULL, 0, "c");
-    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &c, false}, 1, &err));
+    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &c}, 1, &err));
     kit_put(r, "\"nobody\"");
     stet_db_exec(r->db, "UPDATE object SET added_s = 1; DELETE FROM object WHERE type = 2");
     stet_repo_gc_report report;
@@ -167,7 +167,7 @@ static void gc_bears_numbers_of_any_size(void **state) {
         snprintf(name, sizeof name, "number%zu.db", i);
         stet_repo *r = kit_fresh(name);
         stet_hash c = kit_commit(r, NULL, 0, "c"), lone = kit_put(r, "\"nobody\"");
-        OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &c, false}, 1, &err));
+        OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &c}, 1, &err));
         stet_db_exec(r->db, "UPDATE object SET added_s = 1");
         stet_db_exec(r->db, damage[i]);
         assert_int_equal(swept(r, &at_once), 1);
@@ -324,7 +324,7 @@ static void what_is_missing_is_named(void **state) {
     (void)state;
     stet_repo *r = kit_fresh("missing.db");
     stet_hash c = kit_commit(r, NULL, 0, "c");
-    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &c, false}, 1, &err));
+    OK(stet_repo_swap(r, &(stet_ref_swap){"refs/heads/main", NULL, &c}, 1, &err));
     stet_db_exec(r->db, "DELETE FROM object WHERE type = 2");
     expect_problems(r, false, 0, "names the dag");
     stet_db_exec(r->db, "DELETE FROM object WHERE type = 5");
