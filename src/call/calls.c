@@ -12,6 +12,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"
+#include "process/local.h"
 #include "repo/remote.h"
 
 #define KEEP_MS ((int64_t)7 * 24 * 3600 * 1000)
@@ -158,17 +159,11 @@ static stet_status put_file(stet_repo *r, const char *root, const char *path, bo
     return status;
 }
 
-/* {PATH: datum...} of the files that the function runs; null if there are none. */
-static stet_status put_code(stet_repo *r, const char *root, const char *function, stet_value *code, stet_error *err) {
-    stet_function f;
-    stet_names paths = {0};
-    *code = stet_value_null();
-    if (!stet_calls_is_local(function))
-        return STET_OK;
-    stet_status status = stet_function_parse(function, &f, err);
-    if (status != STET_OK)
-        return status;
-    status = stet_function_code(&f, root, &paths, err);
+/* {PATH: datum...} */
+static stet_status put_files(stet_repo *r, const char *root, const stet_names *names, bool in_place, stet_value *code,
+                             stet_error *err) {
+    stet_names paths = *names;
+    stet_status status = STET_OK;
     stet_value map = stet_value_object();
     for (size_t i = 0; i < paths.len && status == STET_OK; i++) {
         stet_hash datum;
@@ -179,7 +174,7 @@ static stet_status put_code(stet_repo *r, const char *root, const char *function
             break;
         }
         stet_value_release(name);
-        status = put_file(r, root, paths.at[i], f.in_place, &datum, err);
+        status = put_file(r, root, paths.at[i], in_place, &datum, err);
         if (status == STET_OK)
             stet_value_put(&map, paths.at[i], stet_hash_text(datum));
     }
@@ -187,7 +182,48 @@ static stet_status put_code(stet_repo *r, const char *root, const char *function
         *code = map;
     else
         stet_value_release(map);
-    stet_names_release(&paths);
+    return status;
+}
+
+static void put_if_any(stet_value *to, const char *name, stet_value v) {
+    if (stet_value_count(v) > 0)
+        stet_value_put(to, name, stet_value_retain(v));
+}
+
+/* What a job of stet-exec-local gets: its files, and in `beside` its environment. Both are null or empty for others. */
+static stet_status put_job(stet_repo *r, const stet_calls_node_spec *s, stet_value *code, stet_value *beside,
+                           stet_error *err) {
+    stet_function f;
+    stet_function_found found;
+    *code = stet_value_null();
+    if (!stet_calls_is_local(s->function))
+        return STET_OK;
+    stet_status status = stet_function_parse(s->function, &f, err);
+    if (status != STET_OK)
+        return status;
+    stet_value env = stet_function_environment(&f), dirs = stet_value_array();
+    stet_function_bind(&f, env);
+    status = stet_function_find(&f, s->root, &found, err);
+    if (status == STET_OK) {
+        status = put_files(r, s->root, &found.code, f.in_place, code, err);
+        for (size_t i = 0; i < found.dirs.len && status == STET_OK; i++) {
+            stet_value name = stet_value_null();
+            status = stet_value_string_checked(found.dirs.at[i], strlen(found.dirs.at[i]), &name, err);
+            stet_value_push(&dirs, name);
+        }
+        put_if_any(beside, "env", env);
+        put_if_any(beside, "dirs", dirs);
+        put_if_any(beside, "places", found.places);
+        if (found.open)
+            stet_value_put(beside, "open", stet_value_bool(true));
+        if (s->open && status == STET_OK) {
+            *s->open = found.open;
+            found.open = NULL;
+        }
+        stet_function_found_release(&found);
+    }
+    stet_value_release(env);
+    stet_value_release(dirs);
     stet_function_release(&f);
     return status;
 }
@@ -205,12 +241,18 @@ stet_status stet_calls_node(stet_repo *r, const stet_calls_node_spec *s, stet_ha
         if (status != STET_OK)
             stet_fail_in(err, "argument %zu", i + 1);
     }
-    if (status == STET_OK && stet_value_type(s->beside) != STET_TYPE_NULL) {
-        status = stet_repo_put_value(r, s->beside, &beside, err);
+    stet_value around = stet_value_object();
+    if (s->open)
+        *s->open = NULL;
+    if (stet_value_type(s->beside) != STET_TYPE_NULL)
+        stet_value_put(&around, "inputs", stet_value_retain(s->beside));
+    if (status == STET_OK)
+        status = put_job(r, s, &more.code, &around, err);
+    if (status == STET_OK && stet_value_count(around) > 0) {
+        status = stet_repo_put_value(r, around, &beside, err);
         more.beside = &beside;
     }
-    if (status == STET_OK)
-        status = put_code(r, s->root, s->function, &more.code, err);
+    stet_value_release(around);
     if (status == STET_OK)
         status = stet_node_call_with(s->function, inputs, s->count, &more, stet_repo_sink(r), node, err);
     stet_value_release(more.code);
@@ -302,5 +344,6 @@ static stet_status sweep_logs(stet_project *p, stet_repo *r, int64_t before_ms, 
 stet_status stet_calls_sweep(stet_project *p, stet_repo *r, bool dry_run, int64_t *count, stet_error *err) {
     int64_t before_ms = stet_clock_ms() - KEEP_MS;
     stet_status status = stet_claim_sweep(r, before_ms, dry_run, count, err);
+    stet_local_sweep(dry_run, count);
     return status == STET_OK ? sweep_logs(p, r, before_ms, dry_run, count, err) : status;
 }

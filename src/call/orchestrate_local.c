@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "call/function.h"
 #include "os/clock.h"
@@ -131,15 +132,43 @@ static stet_status input_text(stet_repo *remote, const stet_orch_job *j, char **
     return status;
 }
 
-/* The code of the call, as its node has it; the caller's. */
-static stet_status code_of(stet_repo *remote, const stet_orch_job *j, stet_value *out, stet_error *err) {
-    stet_value record;
+/* What the node of a call holds for its job. */
+typedef struct made_with {
+    stet_value code;   /* {PATH: datum...} or null */
+    stet_value beside; /* as in call/calls.h, or null */
+} made_with;
+
+static void made_release(made_with *m) {
+    stet_value_release(m->code);
+    stet_value_release(m->beside);
+}
+
+static stet_status made_of(stet_repo *remote, const stet_orch_job *j, made_with *out, stet_error *err) {
+    stet_value record, id;
+    stet_hash datum;
+    *out = (made_with){stet_value_null(), stet_value_null()};
     stet_status status = stet_repo_get(remote, j->node, STET_RECORD_NODE, &record, err);
     if (status != STET_OK)
         return status;
-    *out = stet_value_retain(stet_value_get(record, "code"));
+    if (stet_value_find(record, "beside", 6, &id))
+        status = stet_hash_of_text(id, &datum)
+                     ? stet_repo_value(remote, datum, &out->beside, err)
+                     : stet_fail(err, STET_CORRUPT, "what stands beside the inputs of a call is not an id");
+    if (status == STET_OK)
+        out->code = stet_value_retain(stet_value_get(record, "code"));
     stet_value_release(record);
-    return STET_OK;
+    return status;
+}
+
+/* The environment that the call was made with. A call that was not made by stet has none: it gets that of this process. */
+static void bind(stet_function *f, const made_with *m) {
+    stet_value env, own = stet_value_null();
+    if (!stet_value_find(m->beside, "env", 3, &env))
+        env = own = stet_function_environment(f);
+    stet_function_bind(f, env);
+    if (!f->in_place)
+        stet_function_place(f, stet_value_get(m->beside, "places"));
+    stet_value_release(own);
 }
 
 /* The bytes of a datum of kind bytes; the caller's (stet_free). */
@@ -191,18 +220,30 @@ static stet_status same_code(const stet_backend_local *b, stet_repo *remote, ste
 typedef struct staged {
     stet_local_file *files;
     size_t count;
+    char **dirs; /* NULL-terminated */
 } staged;
 
 static void staged_release(staged *s) {
     for (size_t i = 0; i < s->count; i++)
         stet_free((void *)(uintptr_t)s->files[i].bytes);
+    for (size_t i = 0; s->dirs && s->dirs[i]; i++)
+        stet_free(s->dirs[i]);
+    stet_free(s->dirs);
     stet_free(s->files);
 }
 
-static stet_status read_code(stet_repo *remote, stet_value code, staged *out, stet_error *err) {
-    size_t n = stet_value_count(code);
+static stet_status read_code(stet_repo *remote, const made_with *m, staged *out, stet_error *err) {
+    stet_value code = m->code, dirs = stet_value_get(m->beside, "dirs");
+    size_t n = stet_value_count(code), made = 0;
     stet_status status = STET_OK;
-    *out = (staged){.files = stet_alloc_zero((n + 1) * sizeof *out->files)};
+    *out = (staged){.files = stet_alloc_zero((n + 1) * sizeof *out->files),
+                    .dirs = stet_alloc_zero((stet_value_count(dirs) + 1) * sizeof *out->dirs)};
+    for (size_t i = 0; i < stet_value_count(dirs); i++) {
+        stet_value dir = stet_value_at(dirs, i);
+        char *path = stet_function_path("", stet_value_text(&dir, "")); /* never outside, whoever made the node */
+        if (path)
+            out->dirs[made++] = path;
+    }
     while (out->count < n && status == STET_OK) {
         char *bytes;
         size_t len;
@@ -243,25 +284,27 @@ static stet_status begin_task(stet_backend_local *b, const stet_orch_job *j, con
     return status;
 }
 
-static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_repo *remote, const stet_function *f,
+static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_repo *remote, stet_function *f,
                          stet_error *err) {
     char hex[STET_HASH_HEX], *input = NULL, *cwd = NULL, *program = NULL, *lock = NULL;
     size_t len = 0;
     staged files = {0};
-    stet_value code = stet_value_null();
+    made_with made = {stet_value_null(), stet_value_null()};
     stet_hash_hex(j->key, hex);
     char *name = stet_asprintf("call:%s", hex);
     stet_status status = f->no_input ? STET_OK : input_text(remote, j, &input, &len, err);
     if (status == STET_OK)
-        status = code_of(remote, j, &code, err);
+        status = made_of(remote, j, &made, err);
+    if (status == STET_OK)
+        bind(f, &made);
     if (status == STET_OK && f->in_place) {
-        status = same_code(b, remote, code, err);
+        status = same_code(b, remote, made.code, err);
         cwd = in_project(b, f->cwd);
         lock = stet_file_join(b->dir, "in-place.lock"); /* of the project: no two calls run in it at a time */
         if (strncmp(f->argv.at[0], "./", 2) == 0)
             program = in_project(b, f->argv.at[0] + 2);
     } else if (status == STET_OK)
-        status = read_code(remote, code, &files, err);
+        status = read_code(remote, &made, &files, err);
     STET_VEC(const char *) argv = {0};
     *stet_vec_add(&argv) = program ? program : f->argv.at[0];
     for (size_t i = 1; i < f->argv.len; i++)
@@ -272,6 +315,8 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
                             .envp = (const char *const *)f->env.at,
                             .cwd = f->in_place ? cwd : f->cwd,
                             .own_dir = !f->in_place,
+                            .apart_from = b->root,
+                            .stage_dirs = (const char *const *)files.dirs,
                             .stage = files.files,
                             .stage_count = files.count,
                             .collect = (const char *const *)f->outputs.at,
@@ -286,7 +331,7 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
         status = begin_task(b, j, &r, err);
     stet_vec_release(&argv);
     staged_release(&files);
-    stet_value_release(code);
+    made_release(&made);
     stet_free(name);
     stet_free(cwd);
     stet_free(program);
@@ -398,21 +443,23 @@ static stet_job_status class_of(const stet_backend_local *b, const stet_function
 
 /* Something of the project that it may have looked for and that was not given to it. */
 static void put_hint(const stet_backend_local *b, const stet_function *f, stet_repo *remote, const stet_orch_job *j,
-                     stet_value said, stet_value *error) {
-    stet_value code = stet_value_null();
+                     const stet_task *t, stet_value said, stet_value *error) {
+    made_with made;
     stet_names names = {0};
-    if (f->in_place || code_of(remote, j, &code, NULL) != STET_OK)
+    if (f->in_place || made_of(remote, j, &made, NULL) != STET_OK)
         return;
-    for (size_t i = 0; i < stet_value_count(code); i++)
-        *stet_vec_add(&names) = stet_strdup(stet_value_key_at(code, i, NULL));
-    char *path = stet_function_unnamed(f, b->root, &names, stet_value_as_string(&said, NULL));
+    for (size_t i = 0; i < stet_value_count(made.code); i++)
+        *stet_vec_add(&names) = stet_strdup(stet_value_key_at(made.code, i, NULL));
+    char *work = stet_task_work_path(t);
+    char *path = stet_function_unnamed(f, b->root, work, &names, stet_value_as_string(&said, NULL));
+    stet_free(work);
     if (path)
         stet_value_put(
             error, "hint",
             stet_value_stringf("%s is in the project but not in the directory of the job; add files=%s", path, path));
     stet_free(path);
     stet_names_release(&names);
-    stet_value_release(code);
+    made_release(&made);
 }
 
 static stet_value ended_badly(const stet_backend_local *b, const stet_function *f, stet_repo *remote,
@@ -431,7 +478,7 @@ static stet_value ended_badly(const stet_backend_local *b, const stet_function *
     if (e->timed_out)
         stet_value_put(&error, "timedOut", stet_value_bool(true));
     if (e->state == STET_TASK_ENDED)
-        put_hint(b, f, remote, j, said, &error);
+        put_hint(b, f, remote, j, t, said, &error);
     stet_value_put(&error, "stderr", said);
     stet_value_put(&v, "error", error);
     stet_free(message);
@@ -518,11 +565,11 @@ static stet_status gather(const stet_function *f, const stet_task *t, stet_value
 /* The project's files that a job in place has read may have been changed while it ran. */
 static stet_status still_same(const stet_backend_local *b, const stet_function *f, stet_repo *remote,
                               const stet_orch_job *j, stet_error *err) {
-    stet_value code = stet_value_null();
-    stet_status status = f->in_place ? code_of(remote, j, &code, err) : STET_OK;
+    made_with made = {stet_value_null(), stet_value_null()};
+    stet_status status = f->in_place ? made_of(remote, j, &made, err) : STET_OK;
     if (status == STET_OK)
-        status = same_code(b, remote, code, err);
-    stet_value_release(code);
+        status = same_code(b, remote, made.code, err);
+    made_release(&made);
     return status;
 }
 

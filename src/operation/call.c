@@ -28,7 +28,8 @@ static stet_status take_arg(call_session *s, stet_value v, stet_call_arg *out, s
     return status;
 }
 
-static stet_status make_node(call_session *s, stet_value args, stet_hash *node, stet_error *err) {
+/* `*open`: why its result must not answer a later call, or NULL; the caller's. */
+static stet_status make_node(call_session *s, stet_value args, stet_hash *node, char **open, stet_error *err) {
     stet_value list = stet_value_get(args, "arg"), hold;
     size_t n = stet_value_count(list);
     stet_call_arg *given = stet_alloc_zero((n + 1) * sizeof *given);
@@ -43,7 +44,8 @@ static stet_status make_node(call_session *s, stet_value args, stet_hash *node, 
                                  .function = stet_value_text_at(args, "function", &hold),
                                  .args = given,
                                  .count = n,
-                                 .beside = stet_value_null()};
+                                 .beside = stet_value_null(),
+                                 .open = open};
     if (status == STET_OK)
         status = stet_calls_node(s->repo, &spec, node, err);
     for (size_t i = 0; i < n; i++)
@@ -71,11 +73,10 @@ static stet_status leave(call_session *s, stet_call *c, stet_error *err) {
         uv_run(&s->loop, UV_RUN_NOWAIT);
         uv_sleep(50);
     }
-    const char *id = stet_call_execution(c);
-    char node[STET_HASH_HEX];
-    stet_hash_hex(stet_call_node(c), node);
-    stet_hint(err, "it goes on; wait for it with: stet call wait %.36s", *id ? id : node);
-    stet_detail(err, "id", *id ? stet_value_string(id) : stet_value_null());
+    char id[CALL_ID];
+    call_id(s, c, id);
+    stet_hint(err, "it goes on; wait for it with: stet call wait %s", id);
+    stet_detail(err, "id", stet_value_string(id));
     return err->status;
 }
 
@@ -93,10 +94,13 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         status = call_begin(ctx, true, stet_value_text_at(args, "remote", &hold), &s, err);
     if (status != STET_OK)
         return status;
-    status = make_node(&s, args, &node, err);
+    char *open = NULL;
+    status = make_node(&s, args, &node, &open, err);
     if (status == STET_OK) {
-        stet_call_request r = {
-            .node = node, .cache = stet_value_as_bool(stet_value_get(args, "cache")), .timeout_ms = timeout};
+        bool cache = stet_value_as_bool(stet_value_get(args, "cache"));
+        if (cache && open)
+            ctx->warn(ctx, "the result is not kept for the next call: %s", open);
+        stet_call_request r = {.node = node, .cache = cache && !open, .timeout_ms = timeout};
         if (stet_value_find(args, "retries", 7, &retries))
             r.attempts = stet_value_as_int(retries) + 1;
         status = stet_executor_start(s.executor, &r, call_ended, &s, &c, err);
@@ -108,6 +112,7 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         else if (status == STET_OK)
             status = conclude(&s, c, result, err);
     }
+    stet_free(open);
     call_end(&s);
     return status;
 }
@@ -119,8 +124,16 @@ static void run_render(stet_render *r, stet_value call) {
         call_render(r, call);
         return;
     }
-    stet_buf_printf(r->out, "%s: under way; wait for it with: stet call wait %s\n", stet_value_text(&id, "the call"),
-                    stet_value_text(&id, "ID"));
+    stet_buf_printf(r->out, "%s: under way; wait for it with: stet call wait %s\n", stet_value_text(&id, ""),
+                    stet_value_text(&id, ""));
+}
+
+/* Is it a node whose result is there, although no attempt is? It came with a fetch, or its attempt is long gone. */
+static bool is_pinned(call_session *s, const char *id, stet_hash *node) {
+    bool there = false;
+    stet_hash exec;
+    return stet_repo_find(s->repo, id, node, NULL) == STET_OK &&
+           stet_executor_pinned(s->executor, *node, &there, &exec, NULL) == STET_OK && there;
 }
 
 static stet_status wait_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -134,11 +147,19 @@ static stet_status wait_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         status = call_begin(ctx, true, NULL, &s, err);
     if (status != STET_OK)
         return status;
-    status = call_find(&s, stet_value_text_at(args, "id", &hold), &a, err);
+    const char *id = stet_value_text_at(args, "id", &hold);
+    stet_hash node;
+    stet_error none = STET_ERROR_INIT;
+    status = call_find(&s, id, &a, &none);
     if (status == STET_OK) {
         status = stet_executor_resume(s.executor, a.execution, call_ended, &s, &c, err);
         stet_attempt_release(&a);
+    } else if (status == STET_NOT_FOUND && is_pinned(&s, id, &node)) {
+        stet_error_clear(&none);
+        status =
+            stet_executor_start(s.executor, &(stet_call_request){.node = node, .cache = true}, call_ended, &s, &c, err);
     }
+    stet_error_move(err, &none);
     if (status == STET_OK) {
         status = call_drive(&s, c, NULL, timeout ? timeout : -1, err);
         if (status == STET_CANCELLED || status == STET_BUSY)
