@@ -2,6 +2,7 @@
 
 #include "call/calls.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -132,29 +133,39 @@ static stet_status arg_node(stet_repo *r, const stet_call_arg *arg, stet_hash *o
     return status == STET_OK ? stet_node_literal(datum, stet_repo_sink(r), out, err) : status;
 }
 
-/* One file of the code, as a datum of kind bytes. */
+static stet_value bytes_value(const void *bytes, size_t len) {
+    char *text = stet_alloc(len * 4 / 3 + 8);
+    stet_value v = stet_value_object(), inner = stet_value_object();
+    stet_value_put(&inner, "bytes@1", stet_value_string_n(text, stet_base64url_encode(bytes, len, text)));
+    stet_value_put(&v, "/", inner);
+    stet_free(text);
+    return v;
+}
+
+static stet_status put_bytes(stet_repo *r, const void *bytes, size_t len, stet_hash *datum, stet_error *err) {
+    stet_value v = bytes_value(bytes, len);
+    stet_status status = stet_repo_put_value(r, v, datum, err);
+    stet_value_release(v);
+    return status;
+}
+
+/* One file of the code, as a datum: its content, or the SHA-256 of it. */
 static stet_status put_file(stet_repo *r, const char *root, const char *path, bool in_place, stet_hash *datum,
                             stet_error *err) {
     char *full = stet_file_join(root, path);
-    stet_buf b = STET_BUF(STET_CALLS_CODE_MAX + 1);
     stet_hash hash;
-    stet_status status =
-        in_place ? stet_file_hash(full, &hash, NULL, err) : stet_file_read(full, STET_CALLS_CODE_MAX, &b, err);
-    if (status == STET_LIMIT)
-        stet_hint(err, "with in-place=true the job reads it in the project");
+    stet_status status = in_place ? stet_file_hash(full, &hash, NULL, err) : STET_OK;
     if (status == STET_OK && in_place)
-        stet_buf_add(&b, hash.bytes, sizeof hash.bytes);
-    if (status == STET_OK) {
-        char *text = stet_alloc(b.len * 4 / 3 + 8);
-        size_t len = stet_base64url_encode(stet_buf_cstr(&b), b.len, text);
-        stet_value v = stet_value_object(), bytes = stet_value_object();
-        stet_value_put(&bytes, "bytes@1", stet_value_string_n(text, len));
-        stet_value_put(&v, "/", bytes);
-        status = stet_repo_put_value(r, v, datum, err);
-        stet_value_release(v);
-        stet_free(text);
+        status = put_bytes(r, hash.bytes, sizeof hash.bytes, datum, err);
+    else if (status == STET_OK) {
+        int fd = stet_sys_open(full, O_RDONLY, 0);
+        struct stat st;
+        /* As long as it is now: one that grows while it is read must have an end. */
+        status = fd < 0 || stet_sys_fstat(fd, &st) != 0 ? stet_fail_errno(err, errno, "cannot read %s", full)
+                                                        : stet_repo_put_file(r, fd, full, st.st_size, datum, err);
+        if (fd >= 0)
+            stet_sys_close(fd);
     }
-    stet_buf_release(&b);
     stet_free(full);
     return status;
 }
@@ -201,7 +212,7 @@ static stet_status put_job(stet_repo *r, const stet_calls_node_spec *s, stet_val
     stet_status status = stet_function_parse(s->function, &f, err);
     if (status != STET_OK)
         return status;
-    stet_value env = stet_function_environment(&f), dirs = stet_value_array();
+    stet_value env = stet_function_environment(&f), dirs = stet_value_array(), job = stet_value_object();
     stet_function_bind(&f, env);
     status = stet_function_find(&f, s->root, &found, err);
     if (status == STET_OK) {
@@ -211,11 +222,18 @@ static stet_status put_job(stet_repo *r, const stet_calls_node_spec *s, stet_val
             status = stet_value_string_checked(found.dirs.at[i], strlen(found.dirs.at[i]), &name, err);
             stet_value_push(&dirs, name);
         }
-        put_if_any(beside, "env", env);
-        put_if_any(beside, "dirs", dirs);
-        put_if_any(beside, "places", found.places);
+        put_if_any(&job, "env", env);
+        put_if_any(&job, "dirs", dirs);
+        put_if_any(&job, "places", found.places);
         if (found.open)
-            stet_value_put(beside, "open", stet_value_bool(true));
+            stet_value_put(&job, "open", stet_value_bool(true));
+        if (stet_value_count(job) >
+            0) { /* as bytes: texts of a value are normalised, and these must stay as they are */
+            size_t len;
+            char *text = stet_json_print(job, STET_JSON_CANONICAL, &len);
+            stet_value_put(beside, "job", bytes_value(text, len));
+            stet_free(text);
+        }
         if (s->open && status == STET_OK) {
             *s->open = found.open;
             found.open = NULL;
@@ -224,6 +242,7 @@ static stet_status put_job(stet_repo *r, const stet_calls_node_spec *s, stet_val
     }
     stet_value_release(env);
     stet_value_release(dirs);
+    stet_value_release(job);
     stet_function_release(&f);
     return status;
 }

@@ -259,6 +259,25 @@ static void add_name(finder *n, stet_names *to, const char *path) {
         *stet_vec_add(to) = stet_strdup(path);
 }
 
+/* The directories around a path, and stet's own: a link that leads to one of them goes round in circles, or where nobody
+ * reads. */
+static void enter(finder *n, const char *path) {
+    char *own = stet_file_join(n->root, ".stet"), *dir = stet_file_join(n->root, path);
+    struct stat st;
+    n->above.len = 0;
+    if (stet_sys_stat(own, &st) == 0)
+        *stet_vec_add(&n->above) = st;
+    while (strlen(dir) > strlen(n->root)) {
+        char *up = stet_file_dirname(dir);
+        stet_free(dir);
+        dir = up;
+        if (stet_sys_stat(dir, &st) == 0)
+            *stet_vec_add(&n->above) = st;
+    }
+    stet_free(own);
+    stet_free(dir);
+}
+
 /* Adds a file, or with `deep` everything in a directory, links followed; `path` is from the top. False: it is neither. */
 static bool add_path(finder *n, const char *path, bool deep) {
     char *full = stet_file_join(n->root, path);
@@ -286,6 +305,11 @@ static bool add_path(finder *n, const char *path, bool deep) {
     return found;
 }
 
+static bool add_from(finder *n, const char *path, bool deep) {
+    enter(n, path);
+    return add_path(n, path, deep);
+}
+
 static void escape(stet_buf *b, const char *text) {
     for (; *text; text++) {
         if (strchr("*?[]\\", *text))
@@ -304,7 +328,7 @@ static bool add_pattern(finder *n, const char *path, bool deep) {
     stet_buf_str(&b, path);
     if (glob(stet_buf_cstr(&b), GLOB_NOSORT, NULL, &found) == 0)
         for (size_t i = 0; i < found.gl_pathc && n->status == STET_OK; i++)
-            any |= add_path(n, found.gl_pathv[i] + strlen(n->root) + 1, deep);
+            any |= add_from(n, found.gl_pathv[i] + strlen(n->root) + 1, deep);
     globfree(&found);
     stet_buf_release(&b);
     return any;
@@ -332,7 +356,7 @@ static void add_named(void *ctx, const char *path, stet_function_use use, const 
     if (written)
         keep_place(n, written, path);
     bool pattern = use == STET_FUNCTION_PATTERN || use == STET_FUNCTION_FILES_PATTERN;
-    bool found = pattern ? add_pattern(n, path, declared) : add_path(n, path, declared);
+    bool found = pattern ? add_pattern(n, path, declared) : add_from(n, path, declared);
     if (!found && declared && n->status == STET_OK) {
         n->status = stet_fail(n->err, STET_NOT_FOUND, "files=%.300s: the project has no such file", path);
         stet_hint(n->err, "a path, a directory or a pattern, relative to the project");

@@ -383,19 +383,19 @@ static const stet_param wait_params[] = {
 };
 
 static const stet_example wait_examples[] = {
-    {"call wait 8250e2450f", "wait for a call and print its result"},
+    {"call wait 79048fe488", "wait for a call and print its result"},
     {0},
 };
 
 static const stet_param id_params[] = {PARAM_ID, {0}};
 
 static const stet_example show_examples[] = {
-    {"call show 8250e2450f", "all that is known of a call, found by the beginning of its node"},
+    {"call show 79048fe488", "all that is known of a call, found by the beginning of its node"},
     {0},
 };
 
 static const stet_example cancel_examples[] = {
-    {"call cancel 0ab7f0bad9", "give a call up, and end what runs for it"},
+    {"call cancel 25b84dd83f", "give a call up, and end what runs for it"},
     {0},
 };
 
@@ -414,6 +414,26 @@ static const stet_param list_params[] = {
      .max = 100000,
      .default_json = "50",
      .summary = "At most so many"},
+    {0},
+};
+
+static const stet_param get_params[] = {
+    PARAM_ID,
+    {.name = "name",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_POSITIONAL,
+     .metavar = "NAME",
+     .summary = "A file that it made, as file= names it; without it the only one, or the result itself"},
+    {.name = "output",
+     .letter = 'o',
+     .type = STET_PARAM_FILE,
+     .flags = STET_PARAM_REQUIRED,
+     .summary = "Where to write it"},
+    {0},
+};
+
+static const stet_example get_examples[] = {
+    {"call get 79048fe488 -o result.json", "write the result of a call to a file"},
     {0},
 };
 
@@ -455,6 +475,18 @@ const stet_op stet_ops_call[] = {
      .run = wait_run,
      .render = call_render,
      .verdict = call_verdict},
+    {.name = "call get",
+     .summary = "Write a file that a call made, or its result, to disk",
+     .description =
+         "Contents of any size are written as they are, a text without quotes, any other result as JSON. A file "
+         "that was there is replaced when the new one is complete.",
+     .params = get_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"file\",\"size\"],\"properties\":{\"file\":{\"type\":"
+                      "\"string\"},\"size\":{\"type\":\"integer\"}}}",
+     .examples = get_examples,
+     .flags = STET_OP_DESTRUCTIVE | STET_OP_IDEMPOTENT | STET_OP_LONG,
+     .run = call_get_run,
+     .render = call_get_render},
     {.name = "call list",
      .summary = "List calls, the newest first",
      .params = list_params,

@@ -46,6 +46,8 @@ stet_call_state call_id(call_session *s, const stet_call *c, char out[CALL_ID]);
 /* The same as call_value for a call that was driven. */
 STET_CHECKED stet_status call_outcome_value(call_session *s, const stet_call *c, stet_value *out, stet_error *err);
 
+stet_status call_get_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err);
+void call_get_render(stet_render *r, stet_value result);
 void call_render(stet_render *r, stet_value call);
 stet_status call_verdict(stet_value call);
 

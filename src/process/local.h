@@ -70,8 +70,8 @@ typedef struct stet_task stet_task;
 
 /* A file that is written into a command's own directory before it starts. */
 typedef struct stet_local_file {
-    const char *path; /* relative, inside the directory */
-    const void *bytes;
+    const char *path;  /* relative, inside the directory */
+    const void *bytes; /* NULL: `write` of the request writes them */
     size_t len;
 } stet_local_file;
 
@@ -89,6 +89,8 @@ typedef struct stet_local_request {
     const char *apart_from; /* the project, outside of which it lies; absolute */
     const stet_local_file *stage;
     size_t stage_count;
+    stet_status (*write)(void *ctx, size_t i, int fd, const char *path, stet_error *err); /* bytes of the i-th file */
+    void *write_ctx;
     const char *const *stage_dirs; /* NULL: none */
     /* Files that it makes, relative to `cwd`, or NULL: copied when it has exited 0 (stet_task_file). */
     const char *const *collect;

@@ -184,14 +184,16 @@ void stet_local_sweep(bool dry_run, int64_t *count) {
 }
 
 /* Every file gets the mode of a program: what a call names as a script is known by its content alone. */
-static stet_status stage_file(const char *work, const stet_local_file *f, stet_error *err) {
+static stet_status stage_file(const char *work, const stet_local_request *r, size_t i, stet_error *err) {
+    const stet_local_file *f = &r->stage[i];
     char *path = stet_file_join(work, f->path), *up = stet_file_dirname(path);
     int fd = -1;
     stet_status status = stet_file_mkdirs(up, 0755, err);
     if (status == STET_OK && (fd = stet_sys_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0755)) < 0)
         status = stet_fail_errno(err, errno, "cannot write %s", path);
     if (status == STET_OK)
-        status = stet_file_write_all(fd, path, f->bytes, f->len, err);
+        status =
+            f->bytes ? stet_file_write_all(fd, path, f->bytes, f->len, err) : r->write(r->write_ctx, i, fd, path, err);
     if (fd >= 0)
         stet_sys_close(fd);
     stet_free(path);
@@ -240,7 +242,7 @@ stet_status stet_own_make(const char *drive, int64_t number, const stet_local_re
         status = stet_fail_errno(err, errno, "cannot make a directory for a job, %s", out->work);
     stet_free(temp);
     for (size_t i = 0; i < r->stage_count && status == STET_OK; i++)
-        status = stage_file(out->work, &r->stage[i], err);
+        status = stage_file(out->work, r, i, err);
     for (size_t i = 0; r->stage_dirs && r->stage_dirs[i] && status == STET_OK; i++) {
         char *path = stet_file_join(out->work, r->stage_dirs[i]);
         status = stet_file_mkdirs(path, 0755, err);
