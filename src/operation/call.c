@@ -29,8 +29,8 @@ static stet_status take_arg(call_session *s, stet_value v, stet_call_arg *out, s
 }
 
 /* `*open`: why its result must not answer a later call, or NULL; the caller's. */
-static stet_status make_node(call_session *s, stet_value args, stet_hash *node, char **open, stet_error *err) {
-    stet_value list = stet_value_get(args, "arg"), hold;
+static stet_status make_node(call_session *s, const char *function, stet_value list, stet_hash *node, char **open,
+                             stet_error *err) {
     size_t n = stet_value_count(list);
     stet_call_arg *given = stet_alloc_zero((n + 1) * sizeof *given);
     stet_hash *held = stet_alloc_zero((n + 1) * sizeof *held);
@@ -41,7 +41,7 @@ static stet_status make_node(call_session *s, stet_value args, stet_hash *node, 
             stet_fail_in(err, "argument %zu", i + 1);
     }
     stet_calls_node_spec spec = {.root = stet_project_root(s->project),
-                                 .function = stet_value_text_at(args, "function", &hold),
+                                 .function = function,
                                  .args = given,
                                  .count = n,
                                  .beside = stet_value_null(),
@@ -95,7 +95,14 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     if (status != STET_OK)
         return status;
     char *open = NULL;
-    status = make_node(&s, args, &node, &open, err);
+    char *function = NULL;
+    stet_value list;
+    status = call_words(ctx, s.project, args, &function, &list, err);
+    if (status == STET_OK) {
+        status = make_node(&s, function, list, &node, &open, err);
+        stet_value_release(list);
+    }
+    stet_free(function);
     if (status == STET_OK) {
         bool cache = stet_value_as_bool(stet_value_get(args, "cache"));
         if (cache && open)
@@ -334,14 +341,23 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 static const stet_param run_params[] = {
     {.name = "function",
      .type = STET_PARAM_STRING,
-     .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
+     .flags = STET_PARAM_POSITIONAL | STET_PARAM_FROM_FILE,
      .metavar = "FUNCTION",
-     .summary = "dml+exec://ADAPTER/PATH?QUERY"},
+     .summary = "dml+exec://ADAPTER/PATH?QUERY, or a program, whose arguments follow; put -- before those"},
     {.name = "arg",
      .type = STET_PARAM_STRING,
-     .flags = STET_PARAM_POSITIONAL | STET_PARAM_REPEATED,
+     .flags = STET_PARAM_POSITIONAL | STET_PARAM_REPEATED | STET_PARAM_FROM_FILE,
      .metavar = "ARG",
-     .summary = "JSON, or node:ID for the value of a node"},
+     .summary = "JSON, @FILE or - for JSON in a file or on standard input, or node:ID for the value of a node"},
+    {.name = "sh",
+     .type = STET_PARAM_STRING,
+     .metavar = "LINE",
+     .summary = "Instead of a function: a line for the shell, which gets the arguments on standard input"},
+    {.name = "with",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_REPEATED,
+     .metavar = "OPTION=VALUE",
+     .summary = "With --sh or a program: an option of stet-exec-local, like files=lib, file=out.bin or stdout=text"},
     {.name = "cache",
      .type = STET_PARAM_BOOL,
      .default_json = "true",
@@ -370,6 +386,8 @@ static const stet_example run_examples[] = {
     {"call run 'dml+exec://stet-exec-local/cat' '{\"a\": 1}'", "run a program on a value"},
     {"call run 'dml+exec://stet-exec-local/?command=wc+-c' '[1,2,3]' --no-cache --timeout 1m",
      "run a line for the shell, again, for at most a minute"},
+    {"call run --sh 'wc -c' '[1,2,3]'", "the same, written for people"},
+    {"call run -- expr 1 + 2", "a program with its arguments"},
     {0},
 };
 
@@ -454,7 +472,9 @@ const stet_op stet_ops_call[] = {
          "programs on this machine: dml+exec://stet-exec-local/PROGRAM?arg=A&arg=B. The arguments are its standard "
          "input, as a JSON array; the JSON that it prints is the result. It runs in a directory of its own, with "
          "copies "
-         "of the project's files that the function names.\n\n"
+         "of the project's files that the function names. --sh LINE, and a program with its arguments (-- train.py "
+         "--depth 3), are other ways to write such a function; relative paths in them are those of the current "
+         "directory.\n\n"
          "Ctrl-C stops the waiting and not the call. Exit status 1 if the call failed.",
      .params = run_params,
      .result_schema = CALL_SCHEMA,
