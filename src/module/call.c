@@ -283,7 +283,8 @@ static void read_code(void *ctx, const char *path, stet_function_use use, const 
     stet_look known;
     bool pattern = is_pattern(use);
     (void)written;
-    if (c->status != STET_OK || !*path)
+    /* A word like [ is no pattern: nobody could look for it. */
+    if (c->status != STET_OK || !*path || (pattern && stet_glob_check(path, NULL) != STET_OK))
         return;
     stet_buf glob = STET_BUF(0);
     char *file = pattern ? NULL : stet_file_id(path);

@@ -103,6 +103,11 @@ pathlib.Path("real/deep/new").write_text("2")
 t("a new file behind a link makes a call node outdated", "ran 1" in stet("run").stdout)
 pathlib.Path("stet.toml").unlink()
 
+pathlib.Path("stet.toml").write_text('name = "r"\n[nodes.m]\ncall = "%s"\n' % command("[ 1 = 1 ] && echo y"))
+first = stet("run")
+t("a bracket in a line is no pattern of files", "ran 1" in first.stdout and "ran 0" in stet("run").stdout, first.stdout + first.stderr)
+pathlib.Path("stet.toml").unlink()
+
 # What lies above.
 subprocess.run("git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one", shell=True, check=True)
 t("a job does not find the repository that the project lies in", run(command("git rev-parse --show-toplevel")).get("ok") is False)
