@@ -12,15 +12,15 @@ static const char *text_of(const stet_value *v) {
 }
 
 int64_t stet_units_ms(stet_value v) {
-    char unit = 's', more;
+    char unit = 's', second = 0, more;
     double n = stet_value_as_double(v);
     if (stet_value_type(v) != STET_TYPE_INT && stet_value_type(v) != STET_TYPE_DOUBLE) {
         const char *text = text_of(&v);
-        int got = text ? sscanf(text, "%lf%c%c", &n, &unit, &more) : 0;
-        if (got != 1 && got != 2)
+        int got = text ? sscanf(text, "%lf%c%c%c", &n, &unit, &second, &more) : 0;
+        if (got < 1 || got > 3 || (got == 3 && !(unit == 'm' && second == 's')))
             return -1;
     }
-    double ms = n * (unit == 's' ? 1000 : unit == 'm' ? 60000 : unit == 'h' ? 3600000 : 0);
+    double ms = n * (second ? 1 : unit == 's' ? 1000 : unit == 'm' ? 60000 : unit == 'h' ? 3600000 : 0);
     return ms >= 1 && ms <= 1e12 ? (int64_t)ms : -1;
 }
 

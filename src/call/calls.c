@@ -2,6 +2,7 @@
 
 #include "call/calls.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"
+#include "process/local.h"
 #include "repo/remote.h"
 
 static stet_status wrong(stet_error *err, const char *name, const char *what) {
@@ -129,44 +131,48 @@ static stet_status arg_node(stet_repo *r, const stet_call_arg *arg, stet_hash *o
     return status == STET_OK ? stet_node_literal(datum, stet_repo_sink(r), out, err) : status;
 }
 
-/* One file of the code, as a datum of kind bytes. */
+static stet_value bytes_value(const void *bytes, size_t len) {
+    char *text = stet_alloc(len * 4 / 3 + 8);
+    stet_value v = stet_value_object(), inner = stet_value_object();
+    stet_value_put(&inner, "bytes@1", stet_value_string_n(text, stet_base64url_encode(bytes, len, text)));
+    stet_value_put(&v, "/", inner);
+    stet_free(text);
+    return v;
+}
+
+static stet_status put_bytes(stet_repo *r, const void *bytes, size_t len, stet_hash *datum, stet_error *err) {
+    stet_value v = bytes_value(bytes, len);
+    stet_status status = stet_repo_put_value(r, v, datum, err);
+    stet_value_release(v);
+    return status;
+}
+
+/* One file of the code, as a datum: its content, or the SHA-256 of it. */
 static stet_status put_file(stet_repo *r, const char *root, const char *path, bool in_place, stet_hash *datum,
                             stet_error *err) {
     char *full = stet_file_join(root, path);
-    stet_buf b = STET_BUF(STET_CALLS_CODE_MAX + 1);
     stet_hash hash;
-    stet_status status =
-        in_place ? stet_file_hash(full, &hash, NULL, err) : stet_file_read(full, STET_CALLS_CODE_MAX, &b, err);
-    if (status == STET_LIMIT)
-        stet_hint(err, "with in-place=true the job reads it in the project");
+    stet_status status = in_place ? stet_file_hash(full, &hash, NULL, err) : STET_OK;
     if (status == STET_OK && in_place)
-        stet_buf_add(&b, hash.bytes, sizeof hash.bytes);
-    if (status == STET_OK) {
-        char *text = stet_alloc(b.len * 4 / 3 + 8);
-        size_t len = stet_base64url_encode(stet_buf_cstr(&b), b.len, text);
-        stet_value v = stet_value_object(), bytes = stet_value_object();
-        stet_value_put(&bytes, "bytes@1", stet_value_string_n(text, len));
-        stet_value_put(&v, "/", bytes);
-        status = stet_repo_put_value(r, v, datum, err);
-        stet_value_release(v);
-        stet_free(text);
+        status = put_bytes(r, hash.bytes, sizeof hash.bytes, datum, err);
+    else if (status == STET_OK) {
+        int fd = stet_sys_open(full, O_RDONLY, 0);
+        struct stat st;
+        /* As long as it is now: one that grows while it is read must have an end. */
+        status = fd < 0 || stet_sys_fstat(fd, &st) != 0 ? stet_fail_errno(err, errno, "cannot read %s", full)
+                                                        : stet_repo_put_file(r, fd, full, st.st_size, datum, err);
+        if (fd >= 0)
+            stet_sys_close(fd);
     }
-    stet_buf_release(&b);
     stet_free(full);
     return status;
 }
 
-/* {PATH: datum...} of the files that the function runs; null if there are none. */
-static stet_status put_code(stet_repo *r, const char *root, const char *function, stet_value *code, stet_error *err) {
-    stet_function f;
-    stet_names paths = {0};
-    *code = stet_value_null();
-    if (!stet_calls_is_local(function))
-        return STET_OK;
-    stet_status status = stet_function_parse(function, &f, err);
-    if (status != STET_OK)
-        return status;
-    status = stet_function_code(&f, root, &paths, err);
+/* {PATH: datum...} */
+static stet_status put_files(stet_repo *r, const char *root, const stet_names *names, bool in_place, stet_value *code,
+                             stet_error *err) {
+    stet_names paths = *names;
+    stet_status status = STET_OK;
     stet_value map = stet_value_object();
     for (size_t i = 0; i < paths.len && status == STET_OK; i++) {
         stet_hash datum;
@@ -177,7 +183,7 @@ static stet_status put_code(stet_repo *r, const char *root, const char *function
             break;
         }
         stet_value_release(name);
-        status = put_file(r, root, paths.at[i], f.in_place, &datum, err);
+        status = put_file(r, root, paths.at[i], in_place, &datum, err);
         if (status == STET_OK)
             stet_value_put(&map, paths.at[i], stet_hash_text(datum));
     }
@@ -185,7 +191,56 @@ static stet_status put_code(stet_repo *r, const char *root, const char *function
         *code = map;
     else
         stet_value_release(map);
-    stet_names_release(&paths);
+    return status;
+}
+
+static void put_if_any(stet_value *to, const char *name, stet_value v) {
+    if (stet_value_count(v) > 0)
+        stet_value_put(to, name, stet_value_retain(v));
+}
+
+/* What a job of stet-exec-local gets: its files, and in `beside` its environment. Both are null or empty for others. */
+static stet_status put_job(stet_repo *r, const stet_calls_node_spec *s, stet_value *code, stet_value *beside,
+                           stet_error *err) {
+    stet_function f;
+    stet_function_found found;
+    *code = stet_value_null();
+    if (!stet_calls_is_local(s->function))
+        return STET_OK;
+    stet_status status = stet_function_parse(s->function, &f, err);
+    if (status != STET_OK)
+        return status;
+    stet_value env = stet_function_environment(&f), dirs = stet_value_array(), job = stet_value_object();
+    stet_function_bind(&f, env);
+    status = stet_function_find(&f, s->root, &found, err);
+    if (status == STET_OK) {
+        status = put_files(r, s->root, &found.code, f.in_place, code, err);
+        for (size_t i = 0; i < found.dirs.len && status == STET_OK; i++) {
+            stet_value name = stet_value_null();
+            status = stet_value_string_checked(found.dirs.at[i], strlen(found.dirs.at[i]), &name, err);
+            stet_value_push(&dirs, name);
+        }
+        put_if_any(&job, "env", env);
+        put_if_any(&job, "dirs", dirs);
+        put_if_any(&job, "places", found.places);
+        if (found.open)
+            stet_value_put(&job, "open", stet_value_bool(true));
+        if (stet_value_count(job) >
+            0) { /* as bytes: texts of a value are normalised, and these must stay as they are */
+            size_t len;
+            char *text = stet_json_print(job, STET_JSON_CANONICAL, &len);
+            stet_value_put(beside, "job", bytes_value(text, len));
+            stet_free(text);
+        }
+        if (s->open && status == STET_OK) {
+            *s->open = found.open;
+            found.open = NULL;
+        }
+        stet_function_found_release(&found);
+    }
+    stet_value_release(env);
+    stet_value_release(dirs);
+    stet_value_release(job);
     stet_function_release(&f);
     return status;
 }
@@ -203,12 +258,18 @@ stet_status stet_calls_node(stet_repo *r, const stet_calls_node_spec *s, stet_ha
         if (status != STET_OK)
             stet_fail_in(err, "argument %zu", i + 1);
     }
-    if (status == STET_OK && stet_value_type(s->beside) != STET_TYPE_NULL) {
-        status = stet_repo_put_value(r, s->beside, &beside, err);
+    stet_value around = stet_value_object();
+    if (s->open)
+        *s->open = NULL;
+    if (stet_value_type(s->beside) != STET_TYPE_NULL)
+        stet_value_put(&around, "inputs", stet_value_retain(s->beside));
+    if (status == STET_OK)
+        status = put_job(r, s, &more.code, &around, err);
+    if (status == STET_OK && stet_value_count(around) > 0) {
+        status = stet_repo_put_value(r, around, &beside, err);
         more.beside = &beside;
     }
-    if (status == STET_OK)
-        status = put_code(r, s->root, s->function, &more.code, err);
+    stet_value_release(around);
     if (status == STET_OK)
         status = stet_node_call_with(s->function, inputs, s->count, &more, stet_repo_sink(r), node, err);
     stet_value_release(more.code);
@@ -302,5 +363,6 @@ stet_status stet_calls_sweep(stet_project *p, stet_repo *r, bool dry_run, int64_
     stet_hub *own = stet_hub_of_repo(r);
     stet_status status = stet_claim_sweep(own, STET_CALLS_KEEP_MS, dry_run, count, err);
     stet_hub_close(own);
+    stet_local_sweep(dry_run, count);
     return status == STET_OK ? sweep_logs(p, r, before_ms, dry_run, count, err) : status;
 }

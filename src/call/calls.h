@@ -56,13 +56,16 @@ typedef struct stet_calls_node_spec {
     const stet_call_arg *args;
     size_t count;
     stet_value beside; /* counts, but is not passed; null: nothing */
+    char **open;       /* if not NULL: why the result must not answer a later call, the caller's; NULL: it may */
 } stet_calls_node_spec;
 
 /* Stores a call node with everything it names. A function of stet-exec-local gets its code from the project's directory
- * (call/function.h): the content of each file, or, for a call that runs in place, the SHA-256 of it. STET_INVALID: the
- * function can't be called this way. STET_LIMIT: a file is larger than STET_CALLS_CODE_MAX. */
+ * (call/function.h): the content of each file, or, for a call that runs in place, the SHA-256 of it. What the node holds
+ * beside the inputs is {"inputs": what counts but is not passed, "job": the canonical JSON of {"env": {NAME: VALUE...},
+ * "dirs": [PATH...], "places": {ABSOLUTE PATH: PATH...}, "open": true}, as bytes}, each only if there is any: the
+ * environment of this process, and what call/function.h finds. An open call has to be made with `cache` off. STET_INVALID: the
+ * function can't be called this way. */
 STET_CHECKED stet_status stet_calls_node(stet_repo *r, const stet_calls_node_spec *s, stet_hash *node, stet_error *err);
-#define STET_CALLS_CODE_MAX ((size_t)32 << 20)
 bool stet_calls_is_local(const char *function); /* is it one of stet-exec-local? */
 /* Checks that this is a valid function URI; checks the options of stet-exec-local too. */
 STET_CHECKED stet_status stet_calls_check(const char *function, stet_error *err);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "call/function.h"
 #include "os/clock.h"
@@ -16,9 +17,9 @@
 #include "os/lock.h"
 #include "process/local.h"
 
-#define STDOUT_MAX  ((size_t)16 << 20)
+#define STDOUT_MAX  ((size_t)64 << 20) /* as JSON, which is in memory */
+#define TEXT_MAX    ((size_t)16 << 20) /* as text; what is longer is a blob */
 #define STDERR_TAIL ((size_t)8 << 10)
-#define FILE_BYTES  ((size_t)32 << 20)
 #define SUBMIT_MS   30000
 #define BEGUN_MS    10000
 #define CANCEL_MS   2000
@@ -112,56 +113,54 @@ void stet_backend_local_release(stet_backend_local *b, stet_hash key) {
         drop_job(b, j);
 }
 
-/* The arguments, as the program reads them. */
-static stet_status input_text(stet_repo *remote, const stet_orch_job *j, char **text, size_t *len, stet_error *err) {
-    stet_value list = stet_value_array();
-    stet_status status = STET_OK;
-    for (size_t i = 0; i < j->input_count && status == STET_OK; i++) {
-        stet_hash datum;
-        stet_value v;
-        status = stet_repo_eval(remote, j->inputs[i], &datum, err);
-        if (status == STET_OK)
-            status = stet_repo_value(remote, datum, &v, err);
-        if (status == STET_OK)
-            stet_value_push(&list, v);
-    }
-    if (status == STET_OK)
-        *text = stet_json_print(list, STET_JSON_CANONICAL, len);
-    stet_value_release(list);
-    return status;
+/* What the node of a call holds for its job. */
+typedef struct made_with {
+    stet_value code; /* {PATH: datum...} or null */
+    stet_value job;  /* as in call/calls.h, or null */
+} made_with;
+
+static void made_release(made_with *m) {
+    stet_value_release(m->code);
+    stet_value_release(m->job);
 }
 
-/* The code of the call, as its node has it; the caller's. */
-static stet_status code_of(stet_repo *remote, const stet_orch_job *j, stet_value *out, stet_error *err) {
-    stet_value record;
+static stet_status made_of(stet_repo *remote, const stet_orch_job *j, made_with *out, stet_error *err) {
+    stet_value record, id, beside = stet_value_null();
+    stet_hash datum;
+    *out = (made_with){stet_value_null(), stet_value_null()};
     stet_status status = stet_repo_get(remote, j->node, STET_RECORD_NODE, &record, err);
     if (status != STET_OK)
         return status;
-    *out = stet_value_retain(stet_value_get(record, "code"));
-    stet_value_release(record);
-    return STET_OK;
-}
-
-/* The bytes of a datum of kind bytes; the caller's (stet_free). */
-static stet_status bytes_of(stet_repo *remote, stet_value id, char **out, size_t *len, stet_error *err) {
-    stet_value record;
-    stet_hash datum;
-    if (!stet_hash_of_text(id, &datum))
-        return stet_fail(err, STET_CORRUPT, "the code of a call is not an id");
-    stet_status status = stet_repo_get(remote, datum, STET_RECORD_DATUM, &record, err);
-    if (status != STET_OK)
-        return status;
-    stet_value kind = stet_value_get(record, "kind"), payload = stet_value_get(record, "payload");
-    size_t n = 0;
-    const char *text =
-        strcmp(stet_value_as_string(&kind, NULL), "bytes") == 0 ? stet_value_as_string(&payload, &n) : NULL;
-    *out = text ? stet_alloc(n + 1) : NULL;
-    if (!text || !stet_base64url_decode(text, n, *out, len)) {
-        stet_free(*out);
-        status = stet_fail(err, STET_CORRUPT, "the code of a call is not a datum of bytes");
+    if (stet_value_find(record, "beside", 6, &id))
+        status = stet_hash_of_text(id, &datum)
+                     ? stet_repo_value(remote, datum, &beside, err)
+                     : stet_fail(err, STET_CORRUPT, "what stands beside the inputs of a call is not an id");
+    stet_value coded = stet_value_get(stet_value_get(stet_value_get(beside, "job"), "/"), "bytes@1");
+    if (status == STET_OK && stet_value_type(coded) == STET_TYPE_STRING) {
+        size_t n, len = 0;
+        const char *text = stet_value_as_string(&coded, &n);
+        char *bytes = stet_alloc(n + 1);
+        status = stet_base64url_decode(text, n, bytes, &len)
+                     ? stet_json_parse(bytes, len, &out->job, err)
+                     : stet_fail(err, STET_CORRUPT, "what a job gets is not base64url");
+        stet_free(bytes);
     }
+    if (status == STET_OK)
+        out->code = stet_value_retain(stet_value_get(record, "code"));
+    stet_value_release(beside);
     stet_value_release(record);
     return status;
+}
+
+/* The environment that the call was made with. A call that was not made by stet has none: it gets that of this process. */
+static void bind(stet_function *f, const made_with *m) {
+    stet_value env, own = stet_value_null();
+    if (!stet_value_find(m->job, "env", 3, &env))
+        env = own = stet_function_environment(f);
+    stet_function_bind(f, env);
+    if (!f->in_place)
+        stet_function_place(f, stet_value_get(m->job, "places"));
+    stet_value_release(own);
 }
 
 /* Are the files of the project those that the call was made with? A call that runs in place reads them there. */
@@ -169,48 +168,136 @@ static stet_status same_code(const stet_backend_local *b, stet_repo *remote, ste
     stet_status status = STET_OK;
     for (size_t i = 0; i < stet_value_count(code) && status == STET_OK; i++) {
         const char *name = stet_value_key_at(code, i, NULL);
-        char *path = stet_file_join(b->root, name), *hash = NULL;
-        size_t len = 0;
-        stet_hash now = {{0}};
+        char *path = stet_file_join(b->root, name), text[STET_HASH_BASE64];
+        stet_hash now = {{0}}, datum;
+        stet_value was = stet_value_null();
         stet_error inner = STET_ERROR_INIT;
-        status = bytes_of(remote, stet_value_at(code, i), &hash, &len, err);
-        bool same = status == STET_OK && stet_file_hash(path, &now, NULL, &inner) == STET_OK &&
-                    len == sizeof now.bytes && memcmp(now.bytes, hash, len) == 0;
+        status = stet_hash_of_text(stet_value_at(code, i), &datum)
+                     ? stet_repo_value(remote, datum, &was, err)
+                     : stet_fail(err, STET_CORRUPT, "the code of a call is not an id");
+        bool same = status == STET_OK && stet_file_hash(path, &now, NULL, &inner) == STET_OK;
+        stet_base64url_encode(now.bytes, sizeof now.bytes, text);
+        same = same && stet_value_text_is(stet_value_get(stet_value_get(was, "/"), "bytes@1"), text);
         if (status == STET_OK && !same) {
             status = stet_fail(err, STET_FAILED, "%.300s is not the file that the call was made with", name);
             stet_hint(err, "it was changed since: make the call again");
         }
         stet_error_clear(&inner);
-        stet_free(hash);
+        stet_value_release(was);
         stet_free(path);
     }
     return status;
 }
 
-/* What is put into the directory of the job. */
+/* What is put into the directory of the job: the code, and contents that are arguments. */
 typedef struct staged {
-    stet_local_file *files;
-    size_t count;
+    stet_repo *remote;
+    STET_VEC(stet_local_file) files; /* with paths that are ours */
+    STET_VEC(stet_hash) data;        /* of the files */
+    STET_VEC(char *) dirs;           /* NULL-terminated */
 } staged;
 
 static void staged_release(staged *s) {
-    for (size_t i = 0; i < s->count; i++)
-        stet_free((void *)(uintptr_t)s->files[i].bytes);
-    stet_free(s->files);
+    for (size_t i = 0; i < s->files.len; i++)
+        stet_free((void *)(uintptr_t)s->files.at[i].path);
+    for (size_t i = 0; i < s->dirs.len; i++)
+        stet_free(s->dirs.at[i]);
+    stet_vec_release(&s->files);
+    stet_vec_release(&s->data);
+    stet_vec_release(&s->dirs);
 }
 
-static stet_status read_code(stet_repo *remote, stet_value code, staged *out, stet_error *err) {
-    size_t n = stet_value_count(code);
-    stet_status status = STET_OK;
-    *out = (staged){.files = stet_alloc_zero((n + 1) * sizeof *out->files)};
-    while (out->count < n && status == STET_OK) {
-        char *bytes;
-        size_t len;
-        status = bytes_of(remote, stet_value_at(code, out->count), &bytes, &len, err);
-        if (status == STET_OK)
-            out->files[out->count] = (stet_local_file){stet_value_key_at(code, out->count, NULL), bytes, len};
-        out->count += status == STET_OK;
+static void stage(staged *s, char *path, stet_hash datum) {
+    *stet_vec_add(&s->files) = (stet_local_file){.path = path};
+    *stet_vec_add(&s->data) = datum;
+}
+
+static stet_status write_staged(void *ctx, size_t i, int fd, const char *path, stet_error *err) {
+    staged *s = ctx;
+    return stet_repo_write_file(s->remote, s->data.at[i], fd, path, err);
+}
+
+static stet_status stage_code(const made_with *m, staged *out, stet_error *err) {
+    stet_value dirs = stet_value_get(m->job, "dirs");
+    for (size_t i = 0; i < stet_value_count(m->code); i++) {
+        stet_hash datum;
+        if (!stet_hash_of_text(stet_value_at(m->code, i), &datum))
+            return stet_fail(err, STET_CORRUPT, "the code of a call is not an id");
+        stage(out, stet_strdup(stet_value_key_at(m->code, i, NULL)), datum);
     }
+    for (size_t i = 0; i < stet_value_count(dirs); i++) {
+        stet_value dir = stet_value_at(dirs, i);
+        char *path = stet_function_path("", stet_value_text(&dir, "")); /* never outside, whoever made the node */
+        if (path)
+            *stet_vec_add(&out->dirs) = path;
+    }
+    *stet_vec_add(&out->dirs) = NULL;
+    return STET_OK;
+}
+
+#define INPUTS ".stet-inputs"
+
+/* A copy of a value in which each blob says where its content is for the job. Consumes nothing. */
+static stet_value with_paths(stet_value v, const stet_function *f, staged *files) {
+    stet_hash datum;
+    stet_type t = stet_value_type(v);
+    if (stet_value_is_blob(v, &datum)) {
+        char hex[STET_HASH_HEX];
+        stet_hash_hex(datum, hex);
+        stet_buf up = STET_BUF(0);
+        for (const char *p = f->cwd; *p; p += strcspn(p, "/"), p += *p == '/')
+            stet_buf_str(&up, "../");
+        stet_value named = stet_value_retain(stet_value_get(stet_value_get(v, "/"), "blob@1")),
+                   out = stet_value_object(), link = stet_value_object();
+        stet_value_put(&named, "path", stet_value_stringf("%s" INPUTS "/%s", stet_buf_cstr(&up), hex));
+        stet_value_put(&link, "blob@1", named);
+        stet_value_put(&out, "/", link);
+        char *path = stet_asprintf(INPUTS "/%s", hex);
+        bool known = false;
+        for (size_t i = 0; i < files->files.len && !known; i++)
+            known = strcmp(files->files.at[i].path, path) == 0;
+        if (known)
+            stet_free(path);
+        else
+            stage(files, path, datum);
+        stet_buf_release(&up);
+        return out;
+    }
+    if (t != STET_TYPE_ARRAY && t != STET_TYPE_OBJECT)
+        return stet_value_retain(v);
+    stet_value out = t == STET_TYPE_ARRAY ? stet_value_array() : stet_value_object();
+    for (size_t i = 0; i < stet_value_count(v); i++) {
+        stet_value item = with_paths(stet_value_at(v, i), f, files);
+        size_t len;
+        if (t == STET_TYPE_ARRAY)
+            stet_value_push(&out, item);
+        else {
+            const char *key = stet_value_key_at(v, i, &len);
+            stet_value_put_n(&out, key, len, item);
+        }
+    }
+    return out;
+}
+
+/* The arguments, as the program reads them. */
+static stet_status input_text(const stet_orch_job *j, const stet_function *f, staged *files, char **text, size_t *len,
+                              stet_error *err) {
+    stet_value list = stet_value_array();
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < j->input_count && status == STET_OK; i++) {
+        stet_hash datum;
+        stet_value v;
+        status = stet_repo_eval(files->remote, j->inputs[i], &datum, err);
+        if (status == STET_OK)
+            status = stet_repo_value(files->remote, datum, &v, err);
+        if (status == STET_OK) {
+            stet_value_push(&list, with_paths(v, f, files));
+            stet_value_release(v);
+        }
+    }
+    if (status == STET_OK)
+        *text = stet_json_print(list, STET_JSON_CANONICAL, len);
+    stet_value_release(list);
     return status;
 }
 
@@ -243,25 +330,29 @@ static stet_status begin_task(stet_backend_local *b, const stet_orch_job *j, con
     return status;
 }
 
-static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_repo *remote, const stet_function *f,
+static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_repo *remote, stet_function *f,
                          stet_error *err) {
     char hex[STET_HASH_HEX], *input = NULL, *cwd = NULL, *program = NULL, *lock = NULL;
     size_t len = 0;
-    staged files = {0};
-    stet_value code = stet_value_null();
+    staged files = {.remote = remote};
+    made_with made = {stet_value_null(), stet_value_null()};
     stet_hash_hex(j->key, hex);
     char *name = stet_asprintf("call:%s", hex);
-    stet_status status = f->no_input ? STET_OK : input_text(remote, j, &input, &len, err);
+    stet_status status = f->no_input ? STET_OK : input_text(j, f, &files, &input, &len, err);
+    if (status == STET_OK && f->in_place && files.files.len > 0)
+        status = stet_fail(err, STET_UNSUPPORTED, "a job in place can't get a blob as an argument");
     if (status == STET_OK)
-        status = code_of(remote, j, &code, err);
+        status = made_of(remote, j, &made, err);
+    if (status == STET_OK)
+        bind(f, &made);
     if (status == STET_OK && f->in_place) {
-        status = same_code(b, remote, code, err);
+        status = same_code(b, remote, made.code, err);
         cwd = in_project(b, f->cwd);
         lock = stet_file_join(b->dir, "in-place.lock"); /* of the project: no two calls run in it at a time */
         if (strncmp(f->argv.at[0], "./", 2) == 0)
             program = in_project(b, f->argv.at[0] + 2);
     } else if (status == STET_OK)
-        status = read_code(remote, code, &files, err);
+        status = stage_code(&made, &files, err);
     STET_VEC(const char *) argv = {0};
     *stet_vec_add(&argv) = program ? program : f->argv.at[0];
     for (size_t i = 1; i < f->argv.len; i++)
@@ -272,8 +363,12 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
                             .envp = (const char *const *)f->env.at,
                             .cwd = f->in_place ? cwd : f->cwd,
                             .own_dir = !f->in_place,
-                            .stage = files.files,
-                            .stage_count = files.count,
+                            .apart_from = b->root,
+                            .stage_dirs = (const char *const *)files.dirs.at,
+                            .stage = files.files.at,
+                            .stage_count = files.files.len,
+                            .write = write_staged,
+                            .write_ctx = &files,
                             .collect = (const char *const *)f->outputs.at,
                             .lock = lock,
                             .input = input,
@@ -286,7 +381,7 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
         status = begin_task(b, j, &r, err);
     stet_vec_release(&argv);
     staged_release(&files);
-    stet_value_release(code);
+    made_release(&made);
     stet_free(name);
     stet_free(cwd);
     stet_free(program);
@@ -398,21 +493,23 @@ static stet_job_status class_of(const stet_backend_local *b, const stet_function
 
 /* Something of the project that it may have looked for and that was not given to it. */
 static void put_hint(const stet_backend_local *b, const stet_function *f, stet_repo *remote, const stet_orch_job *j,
-                     stet_value said, stet_value *error) {
-    stet_value code = stet_value_null();
+                     const stet_task *t, stet_value said, stet_value *error) {
+    made_with made;
     stet_names names = {0};
-    if (f->in_place || code_of(remote, j, &code, NULL) != STET_OK)
+    if (f->in_place || made_of(remote, j, &made, NULL) != STET_OK)
         return;
-    for (size_t i = 0; i < stet_value_count(code); i++)
-        *stet_vec_add(&names) = stet_strdup(stet_value_key_at(code, i, NULL));
-    char *path = stet_function_unnamed(f, b->root, &names, stet_value_as_string(&said, NULL));
+    for (size_t i = 0; i < stet_value_count(made.code); i++)
+        *stet_vec_add(&names) = stet_strdup(stet_value_key_at(made.code, i, NULL));
+    char *work = stet_task_work_path(t);
+    char *path = stet_function_unnamed(f, b->root, work, &names, stet_value_as_string(&said, NULL));
+    stet_free(work);
     if (path)
         stet_value_put(
             error, "hint",
             stet_value_stringf("%s is in the project but not in the directory of the job; add files=%s", path, path));
     stet_free(path);
     stet_names_release(&names);
-    stet_value_release(code);
+    made_release(&made);
 }
 
 static stet_value ended_badly(const stet_backend_local *b, const stet_function *f, stet_repo *remote,
@@ -431,66 +528,86 @@ static stet_value ended_badly(const stet_backend_local *b, const stet_function *
     if (e->timed_out)
         stet_value_put(&error, "timedOut", stet_value_bool(true));
     if (e->state == STET_TASK_ENDED)
-        put_hint(b, f, remote, j, said, &error);
+        put_hint(b, f, remote, j, t, said, &error);
     stet_value_put(&error, "stderr", said);
     stet_value_put(&v, "error", error);
     stet_free(message);
     return v;
 }
 
-static stet_status read_stdout(const stet_task *t, const stet_function *f, stet_value *out, stet_error *err) {
-    stet_buf b = STET_BUF(STDOUT_MAX + 1);
+/* A content that is stored, as a value. */
+static stet_status put_content(stet_repo *remote, int fd, const char *path, int64_t most, stet_value *out,
+                               stet_error *err) {
+    stet_hash datum;
+    stet_status status = stet_repo_put_file(remote, fd, path, most, &datum, err);
+    return status == STET_OK ? stet_repo_value(remote, datum, out, err) : status;
+}
+
+static stet_status read_stdout(stet_repo *remote, const stet_task *t, const stet_function *f, stet_value *out,
+                               stet_error *err) {
     char *path = stet_task_output_path(t, false);
-    int64_t ended = stet_task_exit(t)->out_size;
-    stet_status status = stet_file_read(path, STDOUT_MAX, &b, err);
-    stet_free(path);
-    status = status == STET_NOT_FOUND ? STET_IO : status; /* somebody removed it */
-    if (status == STET_OK && ended >= 0 && (size_t)ended < b.len)
-        b.len = (size_t)ended; /* the rest was written by something that it left running */
-    size_t blank = strspn(stet_buf_cstr(&b), " \t\r\n");
-    if (status == STET_OK && f->text)
-        status = stet_value_string_checked(stet_buf_cstr(&b), b.len, out, err);
-    else if (status == STET_OK && blank == b.len)
-        *out = stet_value_null();
-    else if (status == STET_OK)
-        status = stet_json_parse(b.data, b.len, out, err);
+    int64_t ended = stet_task_exit(t)->out_size; /* the rest was written by something that it left running */
+    struct stat st = {0};
+    stet_buf b = STET_BUF(STDOUT_MAX + 1);
+    int fd = stet_sys_open(path, O_RDONLY, 0);
+    stet_status status =
+        fd < 0 || stet_sys_fstat(fd, &st) != 0 ? stet_fail_errno(err, errno, "cannot read %s", path) : STET_OK;
+    status = status == STET_OK ? STET_OK : STET_IO; /* somebody removed it */
+    size_t size = (size_t)(ended >= 0 && ended < (int64_t)st.st_size ? ended : st.st_size), got = 0;
+    if (status == STET_OK && f->text && size > TEXT_MAX)
+        status = put_content(remote, fd, path, (int64_t)size, out, err);
+    else if (status == STET_OK && size > STDOUT_MAX) {
+        status = stet_fail(err, STET_LIMIT, "%zu bytes of JSON, more than %zu MiB", size, STDOUT_MAX >> 20);
+        stet_hint(err, "write it to a file, with file=, or say stdout=text");
+    } else if (status == STET_OK) {
+        char *room = stet_buf_reserve(&b, size + 1);
+        status = stet_file_read_all(fd, path, room, size, &got, err);
+        b.len += got;
+        size_t blank = strspn(stet_buf_cstr(&b), " \t\r\n");
+        if (status == STET_OK && f->text)
+            status = stet_value_string_checked(stet_buf_cstr(&b), b.len, out, err);
+        else if (status == STET_OK && blank == b.len)
+            *out = stet_value_null();
+        else if (status == STET_OK)
+            status = stet_json_parse(b.data, b.len, out, err);
+    }
     if (status != STET_OK)
         stet_fail_in(err, "its standard output");
+    if (fd >= 0)
+        stet_sys_close(fd);
+    stet_free(path);
     stet_buf_release(&b);
     return status;
 }
 
 /* The i-th file, as it was collected when the job ended. */
-static stet_status read_file(const stet_task *t, size_t i, const char *name, stet_value *out, stet_error *err) {
-    stet_buf b = STET_BUF(FILE_BYTES + 1);
+static stet_status read_file(stet_repo *remote, const stet_task *t, size_t i, const char *name, stet_value *out,
+                             stet_error *err) {
     stet_error inner = STET_ERROR_INIT;
     char *path = stet_task_file(t, i, &inner);
-    stet_status status = path ? stet_file_read(path, FILE_BYTES, &b, &inner) : inner.status;
-    bool machine = status != STET_OK && status != STET_INVALID && status != STET_LIMIT;
-    if (path && status == STET_NOT_FOUND) /* somebody removed the copy */
+    int fd = path ? stet_sys_open(path, O_RDONLY, 0) : -1;
+    stet_status status = inner.status;
+    if (path && fd < 0) { /* somebody removed the copy */
+        stet_fail_errno(&inner, errno, "cannot read %s", path);
         status = STET_IO;
-    else if (!path && machine && status != STET_NOT_FOUND) /* it could not be copied: it is gone */
-        status = STET_BUSY;
+    } else if (path)
+        status = put_content(remote, fd, path, -1, out, &inner);
+    else if (status != STET_INVALID && status != STET_LIMIT && status != STET_NOT_FOUND)
+        status = STET_BUSY; /* it could not be copied: it is gone */
     stet_error_move(err, &inner);
-    stet_free(path);
-    if (status == STET_OK) {
-        char *text = stet_alloc(b.len * 4 / 3 + 8);
-        size_t len = stet_base64url_encode(stet_buf_cstr(&b), b.len, text);
-        stet_value bytes = stet_value_object();
-        stet_value_put(&bytes, "bytes@1", stet_value_string_n(text, len));
-        *out = stet_value_object();
-        stet_value_put(out, "/", bytes);
-        stet_free(text);
-    } else
+    if (status != STET_OK)
         stet_fail_in(err, "its file %.200s", name);
-    stet_buf_release(&b);
+    if (fd >= 0)
+        stet_sys_close(fd);
+    stet_free(path);
     return status;
 }
 
 /* What it gave. A failure here is the job's, unless it is of this machine. */
-static stet_status gather(const stet_function *f, const stet_task *t, stet_value *out, stet_error *err) {
+static stet_status gather(stet_repo *remote, const stet_function *f, const stet_task *t, stet_value *out,
+                          stet_error *err) {
     stet_value printed;
-    stet_status status = read_stdout(t, f, &printed, err);
+    stet_status status = read_stdout(remote, t, f, &printed, err);
     if (status != STET_OK)
         return status;
     if (f->outputs.len == 0) {
@@ -500,7 +617,7 @@ static stet_status gather(const stet_function *f, const stet_task *t, stet_value
     stet_value files = stet_value_object();
     for (size_t i = 0; i + 1 < f->outputs.len && status == STET_OK; i++) {
         stet_value bytes;
-        status = read_file(t, i, f->outputs.at[i], &bytes, err);
+        status = read_file(remote, t, i, f->outputs.at[i], &bytes, err);
         if (status == STET_OK)
             stet_value_put(&files, f->outputs.at[i], bytes);
     }
@@ -518,11 +635,11 @@ static stet_status gather(const stet_function *f, const stet_task *t, stet_value
 /* The project's files that a job in place has read may have been changed while it ran. */
 static stet_status still_same(const stet_backend_local *b, const stet_function *f, stet_repo *remote,
                               const stet_orch_job *j, stet_error *err) {
-    stet_value code = stet_value_null();
-    stet_status status = f->in_place ? code_of(remote, j, &code, err) : STET_OK;
+    made_with made = {stet_value_null(), stet_value_null()};
+    stet_status status = f->in_place ? made_of(remote, j, &made, err) : STET_OK;
     if (status == STET_OK)
-        status = same_code(b, remote, code, err);
-    stet_value_release(code);
+        status = same_code(b, remote, made.code, err);
+    made_release(&made);
     return status;
 }
 
@@ -542,7 +659,7 @@ static stet_status conclude(const stet_backend_local *b, const stet_orch_job *j,
         *status = STET_JOB_FAILED;
         *value = failure(inner.message);
         st = STET_OK;
-    } else if (st == STET_OK && (st = gather(&f, t, value, &inner)) == STET_OK) {
+    } else if (st == STET_OK && (st = gather(remote, &f, t, value, &inner)) == STET_OK) {
         *status = STET_JOB_OK;
     } else if (st == STET_NOT_FOUND || st == STET_INVALID || st == STET_LIMIT || st == STET_BUSY) {
         *status = st == STET_BUSY ? STET_JOB_AGAIN : STET_JOB_ERROR; /* busy: this machine, not the job */

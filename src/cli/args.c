@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+#include "os/file.h"
 
 static const char *const colours[] = {"auto", "always", "never", NULL};
 
@@ -185,10 +186,38 @@ static stet_status json_value(const parser *p, const char *label, const char *te
     return status;
 }
 
+#define TEXT_MAX ((size_t)64 << 20)
+
+/* The content of @FILE, or of standard input. */
+static stet_status read_text(parser *p, const char *label, const char *text, stet_value *out) {
+    stet_buf b = STET_BUF(TEXT_MAX + 1);
+    stet_status status = STET_OK;
+    if (*text == '@')
+        status = stet_file_read(text + 1, TEXT_MAX, &b, p->err);
+    for (ssize_t n = *text == '@' ? 0 : 1; n > 0 && status == STET_OK && !b.overflow;) {
+        char block[65536];
+        n = stet_sys_read(0, block, sizeof block);
+        if (n < 0)
+            status = stet_fail_errno(p->err, errno, "cannot read standard input");
+        else
+            stet_buf_add(&b, block, (size_t)n);
+    }
+    if (status == STET_OK && b.overflow)
+        status = stet_fail(p->err, STET_LIMIT, "more than %zu MiB", TEXT_MAX >> 20);
+    if (status == STET_OK)
+        status = stet_value_string_checked(stet_buf_cstr(&b), b.len, out, p->err);
+    if (status != STET_OK)
+        stet_fail_in(p->err, "%s", label);
+    stet_buf_release(&b);
+    return status;
+}
+
 /* Converts a word to a value of the parameter's type. */
 static stet_status word_value(parser *p, const stet_param *param, const char *text, stet_value *out) {
     char label[STET_PARAM_NAME_MAX + 4];
     stet_param_spell(param, STET_SPELL_FLAGS, label);
+    if ((param->flags & STET_PARAM_FROM_FILE) && !p->ended && (*text == '@' || strcmp(text, "-") == 0))
+        return read_text(p, label, text, out);
     switch (param->type) {
     case STET_PARAM_INT: {
         char *end;

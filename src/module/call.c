@@ -38,8 +38,10 @@ typedef struct call_run {
     stet_hash node;
     stet_call *call;
     int again;
-    bool forced;  /* the pinned failure is not wanted */
+    bool open;    /* no pinned result is an answer */
+    bool forced;  /* the same, or a pinned failure is not wanted */
     bool waiting; /* for a slot */
+    bool newest;  /* what it reads is read on the newest state, after the call */
 } call_run;
 
 struct call_state {
@@ -122,11 +124,23 @@ typedef struct naming {
     void *ctx;
 } naming;
 
+static bool is_declared(stet_function_use use) {
+    return use == STET_FUNCTION_FILES || use == STET_FUNCTION_FILES_PATTERN;
+}
+
+static bool is_pattern(stet_function_use use) {
+    return use == STET_FUNCTION_PATTERN || use == STET_FUNCTION_FILES_PATTERN;
+}
+
 /* A word may be a file; what files= says is one. */
-static void name_file(void *ctx, const char *path, bool pattern, bool declared) {
+static void name_file(void *ctx, const char *path, stet_function_use use, const char *written) {
     naming *n = ctx;
+    (void)written;
+    if (!*path) /* the project itself */
+        return;
+    bool declared = is_declared(use);
     char *below = stet_asprintf("%s/**", path);
-    if (!pattern)
+    if (!is_pattern(use))
         n->each(n->ctx, declared ? STET_NAMED_READ : STET_NAMED_GUESS, path, NULL);
     else {
         if (stet_glob_check(path, NULL) == STET_OK)
@@ -137,16 +151,25 @@ static void name_file(void *ctx, const char *path, bool pattern, bool declared) 
     stet_free(below);
 }
 
+/* A function with the environment of this process; false: it makes no sense. */
+static bool parse_here(const char *function, stet_function *f) {
+    if (stet_function_parse(function, f, NULL) != STET_OK)
+        return false;
+    stet_value env = stet_function_environment(f);
+    stet_function_bind(f, env);
+    stet_value_release(env);
+    return true;
+}
+
 static void call_names(const char *root, stet_value d, stet_value node, stet_named_fn each, void *ctx) {
     stet_value v = stet_value_get(d, "function");
     const char *function = text_of(&v);
     stet_function f;
     naming n = {each, ctx};
-    (void)root;
     (void)node;
-    if (!function || !stet_calls_is_local(function) || stet_function_parse(function, &f, NULL) != STET_OK)
+    if (!function || !stet_calls_is_local(function) || !parse_here(function, &f))
         return;
-    stet_function_named(&f, name_file, &n);
+    stet_function_named(&f, root, name_file, &n);
     stet_function_release(&f);
 }
 
@@ -255,11 +278,13 @@ static void read_code_doc(code_reads *c, const char *id) {
     stet_error_clear(&inner);
 }
 
-static void read_code(void *ctx, const char *path, bool pattern, bool declared) {
+static void read_code(void *ctx, const char *path, stet_function_use use, const char *written) {
     code_reads *c = ctx;
     stet_look known;
-    (void)declared; /* the document of a directory stands for everything in it */
-    if (c->status != STET_OK)
+    bool pattern = is_pattern(use);
+    (void)written;
+    /* A word like [ is no pattern: nobody could look for it. */
+    if (c->status != STET_OK || !*path || (pattern && stet_glob_check(path, NULL) != STET_OK))
         return;
     stet_buf glob = STET_BUF(0);
     char *file = pattern ? NULL : stet_file_id(path);
@@ -278,27 +303,54 @@ static void read_code(void *ctx, const char *path, bool pattern, bool declared) 
     stet_free(file);
 }
 
+/* A variable that is passed on. Another process that came later may have written its own value into the document: what
+ * this one makes would be taken for the result of that value. */
+static void read_variable(void *ctx, const char *name) {
+    code_reads *c = ctx;
+    stet_error none = STET_ERROR_INIT;
+    stet_value seen = stet_value_null();
+    if (c->status != STET_OK)
+        return;
+    char *id = stet_asprintf(STET_ENV_PREFIX "%s", name);
+    if (!stet_files_follows(c->files, id) && stet_files_follow(c->files, id, NULL) == STET_OK)
+        c->new_patterns = true;
+    stet_status status = stet_run_read_doc(c->r->run, id, &seen, &none);
+    stet_error_clear(&none);
+    if (c->r->newest && (status == STET_OK || status == STET_NOT_FOUND) &&
+        stet_files_is_overruled(c->files, name, status == STET_OK ? seen : stet_value_null())) {
+        c->status = stet_fail(c->err, STET_BUSY, "%s: another run has begun with another value of %s",
+                              stet_run_name(c->r->run), name);
+        stet_hint(c->err, "end one of them, or run them in two copies of the project");
+    }
+    stet_free(id);
+}
+
 /* Reads the documents of everything that the function names. What nobody has followed before is looked at first; that
  * changes documents that this run has read, which are read again when the call has ended. */
 static stet_status read_code_docs(call_run *r, const char *function, stet_error *err) {
     stet_function f;
-    stet_names found = {0};
+    stet_function_found found;
     code_reads c = {.r = r, .files = r->state->host.files, .err = err};
-    if (!c.files || !stet_calls_is_local(function) || stet_function_parse(function, &f, NULL) != STET_OK)
+    const char *root = stet_project_root(r->state->host.project);
+    if (!c.files || !stet_calls_is_local(function) || !parse_here(function, &f))
         return STET_OK;
-    stet_function_named(&f, read_code, &c);
-    /* What a pattern matches now is read too: its document names the files and says nothing about them. */
-    if (c.status == STET_OK &&
-        stet_function_code(&f, stet_project_root(r->state->host.project), &found, NULL) == STET_OK)
-        for (size_t i = 0; i < found.len; i++)
-            read_code(&c, found.at[i], false, false);
+    stet_function_variables(&f, read_variable, &c);
+    stet_function_named(&f, root, read_code, &c);
+    /* What a pattern matches now is read too: its document names the files and says nothing about them. The same holds
+     * for directories behind links. */
+    if (c.status == STET_OK && stet_function_find(&f, root, &found, NULL) == STET_OK) {
+        for (size_t i = 0; i < found.code.len; i++)
+            read_code(&c, found.code.at[i], STET_FUNCTION_WORD, NULL);
+        for (size_t i = 0; i < found.dirs.len; i++)
+            read_code(&c, found.dirs.at[i], STET_FUNCTION_WORD, NULL);
+        stet_function_found_release(&found);
+    }
     if (c.status == STET_OK && c.fresh.len > 0)
         c.status = stet_files_update(c.files, (const char *const *)c.fresh.at, NULL, c.fresh.len, err);
     if (c.status == STET_OK && c.new_patterns)
         c.status = stet_files_rematch(c.files, err);
     if (c.status == STET_OK && (c.fresh.len > 0 || c.new_patterns))
         c.status = stet_files_keep(c.files, err);
-    stet_names_release(&found);
     stet_names_release(&c.fresh);
     stet_function_release(&f);
     return c.status;
@@ -332,6 +384,7 @@ static stet_status evaluate(call_run *r, stet_hash *node, stet_error *err) {
     stet_status status = stet_run_inputs(r->run, &inputs, err);
     if (status != STET_OK)
         return status;
+    char *open = NULL;
     bool named = stet_value_type(order) == STET_TYPE_ARRAY;
     size_t n = named ? stet_value_count(order) : stet_value_count(inputs);
     stet_call_arg *args = stet_alloc_zero((n + 1) * sizeof *args);
@@ -343,10 +396,13 @@ static stet_status evaluate(call_run *r, stet_hash *node, stet_error *err) {
                                  .function = stet_value_as_string(&function, NULL),
                                  .args = args,
                                  .count = n,
-                                 .beside = named ? left_out(inputs, order) : stet_value_null()};
+                                 .beside = named ? left_out(inputs, order) : stet_value_null(),
+                                 .open = &open};
     status = read_code_docs(r, spec.function, err);
     if (status == STET_OK)
         status = stet_calls_node(r->state->repo, &spec, node, err);
+    r->open = open != NULL;
+    stet_free(open);
     stet_value_release(spec.beside);
     stet_free(args);
     return status;
@@ -373,6 +429,7 @@ static stet_status begin(call_run *r, stet_error *err) {
     stet_executor *x = r->state->executor;
     stet_call_free(r->call);
     r->call = NULL;
+    r->forced |= r->open;
     char execution[37];
     if (r->forced && left_behind(r, execution))
         return stet_executor_resume(x, execution, ended, r, &r->call, err);
@@ -419,8 +476,10 @@ static void ended(void *ctx, stet_call *c) {
     stet_call_state state = stet_call_state_of(c);
     stet_call_outcome o = *stet_call_outcome_of(c);
     stet_status status = stet_run_refresh(r->run, &err);
+    r->newest = true;
     if (status == STET_OK)
         status = evaluate(r, &now, &err);
+    r->newest = false;
     bool same = status == STET_OK && stet_hash_equal(now, r->node);
     bool again = status == STET_OK && !same;
     if (same && state == STET_CALL_PINNED_HIT && !o.ok && !r->forced)

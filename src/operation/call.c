@@ -28,8 +28,9 @@ static stet_status take_arg(call_session *s, stet_value v, stet_call_arg *out, s
     return status;
 }
 
-static stet_status make_node(call_session *s, stet_value args, stet_hash *node, stet_error *err) {
-    stet_value list = stet_value_get(args, "arg"), hold;
+/* `*open`: why its result must not answer a later call, or NULL; the caller's. */
+static stet_status make_node(call_session *s, const char *function, stet_value list, stet_hash *node, char **open,
+                             stet_error *err) {
     size_t n = stet_value_count(list);
     stet_call_arg *given = stet_alloc_zero((n + 1) * sizeof *given);
     stet_hash *held = stet_alloc_zero((n + 1) * sizeof *held);
@@ -40,10 +41,11 @@ static stet_status make_node(call_session *s, stet_value args, stet_hash *node, 
             stet_fail_in(err, "argument %zu", i + 1);
     }
     stet_calls_node_spec spec = {.root = stet_project_root(s->project),
-                                 .function = stet_value_text_at(args, "function", &hold),
+                                 .function = function,
                                  .args = given,
                                  .count = n,
-                                 .beside = stet_value_null()};
+                                 .beside = stet_value_null(),
+                                 .open = open};
     if (status == STET_OK)
         status = stet_calls_node(s->repo, &spec, node, err);
     for (size_t i = 0; i < n; i++)
@@ -71,11 +73,10 @@ static stet_status leave(call_session *s, stet_call *c, stet_error *err) {
         uv_run(&s->loop, UV_RUN_NOWAIT);
         uv_sleep(50);
     }
-    const char *id = stet_call_execution(c);
-    char node[STET_HASH_HEX];
-    stet_hash_hex(stet_call_node(c), node);
-    stet_hint(err, "it goes on; wait for it with: stet call wait %.36s", *id ? id : node);
-    stet_detail(err, "id", *id ? stet_value_string(id) : stet_value_null());
+    char id[CALL_ID];
+    call_id(s, c, id);
+    stet_hint(err, "it goes on; wait for it with: stet call wait %s", id);
+    stet_detail(err, "id", stet_value_string(id));
     return err->status;
 }
 
@@ -93,10 +94,20 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         status = call_begin(ctx, true, stet_value_text_at(args, "remote", &hold), &s, err);
     if (status != STET_OK)
         return status;
-    status = make_node(&s, args, &node, err);
+    char *open = NULL;
+    char *function = NULL;
+    stet_value list;
+    status = call_words(ctx, s.project, args, &function, &list, err);
     if (status == STET_OK) {
-        stet_call_request r = {
-            .node = node, .cache = stet_value_as_bool(stet_value_get(args, "cache")), .timeout_ms = timeout};
+        status = make_node(&s, function, list, &node, &open, err);
+        stet_value_release(list);
+    }
+    stet_free(function);
+    if (status == STET_OK) {
+        bool cache = stet_value_as_bool(stet_value_get(args, "cache"));
+        if (cache && open)
+            ctx->warn(ctx, "the result is not kept for the next call: %s", open);
+        stet_call_request r = {.node = node, .cache = cache && !open, .timeout_ms = timeout};
         if (stet_value_find(args, "retries", 7, &retries))
             r.attempts = stet_value_as_int(retries) + 1;
         status = stet_executor_start(s.executor, &r, call_ended, &s, &c, err);
@@ -108,6 +119,7 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         else if (status == STET_OK)
             status = conclude(&s, c, result, err);
     }
+    stet_free(open);
     call_end(&s);
     return status;
 }
@@ -119,8 +131,16 @@ static void run_render(stet_render *r, stet_value call) {
         call_render(r, call);
         return;
     }
-    stet_buf_printf(r->out, "%s: under way; wait for it with: stet call wait %s\n", stet_value_text(&id, "the call"),
-                    stet_value_text(&id, "ID"));
+    stet_buf_printf(r->out, "%s: under way; wait for it with: stet call wait %s\n", stet_value_text(&id, ""),
+                    stet_value_text(&id, ""));
+}
+
+/* Is it a node whose result is there, although no attempt is? It came with a fetch, or its attempt is long gone. */
+static bool is_pinned(call_session *s, const char *id, stet_hash *node) {
+    bool there = false;
+    stet_hash exec;
+    return stet_repo_find(s->repo, id, node, NULL) == STET_OK &&
+           stet_executor_pinned(s->executor, *node, &there, &exec, NULL) == STET_OK && there;
 }
 
 static stet_status wait_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -134,11 +154,19 @@ static stet_status wait_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         status = call_begin(ctx, true, NULL, &s, err);
     if (status != STET_OK)
         return status;
-    status = call_find(&s, stet_value_text_at(args, "id", &hold), &a, err);
+    const char *id = stet_value_text_at(args, "id", &hold);
+    stet_hash node;
+    stet_error none = STET_ERROR_INIT;
+    status = call_find(&s, id, &a, &none);
     if (status == STET_OK) {
         status = stet_executor_resume(s.executor, a.execution, call_ended, &s, &c, err);
         stet_attempt_release(&a);
+    } else if (status == STET_NOT_FOUND && is_pinned(&s, id, &node)) {
+        stet_error_clear(&none);
+        status =
+            stet_executor_start(s.executor, &(stet_call_request){.node = node, .cache = true}, call_ended, &s, &c, err);
     }
+    stet_error_move(err, &none);
     if (status == STET_OK) {
         status = call_drive(&s, c, NULL, timeout ? timeout : -1, err);
         if (status == STET_CANCELLED || status == STET_BUSY)
@@ -314,14 +342,23 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 static const stet_param run_params[] = {
     {.name = "function",
      .type = STET_PARAM_STRING,
-     .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,
+     .flags = STET_PARAM_POSITIONAL | STET_PARAM_FROM_FILE,
      .metavar = "FUNCTION",
-     .summary = "dml+exec://ADAPTER/PATH?QUERY"},
+     .summary = "dml+exec://ADAPTER/PATH?QUERY, or a program, whose arguments follow; put -- before those"},
     {.name = "arg",
      .type = STET_PARAM_STRING,
-     .flags = STET_PARAM_POSITIONAL | STET_PARAM_REPEATED,
+     .flags = STET_PARAM_POSITIONAL | STET_PARAM_REPEATED | STET_PARAM_FROM_FILE,
      .metavar = "ARG",
-     .summary = "JSON, or node:ID for the value of a node"},
+     .summary = "JSON, @FILE or - for JSON in a file or on standard input, or node:ID for the value of a node"},
+    {.name = "sh",
+     .type = STET_PARAM_STRING,
+     .metavar = "LINE",
+     .summary = "Instead of a function: a line for the shell, which gets the arguments on standard input"},
+    {.name = "with",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_REPEATED,
+     .metavar = "OPTION=VALUE",
+     .summary = "With --sh or a program: an option of stet-exec-local, like files=lib, file=out.bin or stdout=text"},
     {.name = "cache",
      .type = STET_PARAM_BOOL,
      .default_json = "true",
@@ -350,6 +387,8 @@ static const stet_example run_examples[] = {
     {"call run 'dml+exec://stet-exec-local/cat' '{\"a\": 1}'", "run a program on a value"},
     {"call run 'dml+exec://stet-exec-local/?command=wc+-c' '[1,2,3]' --no-cache --timeout 1m",
      "run a line for the shell, again, for at most a minute"},
+    {"call run --sh 'wc -c' '[1,2,3]'", "the same, written for people"},
+    {"call run -- expr 1 + 2", "a program with its arguments"},
     {0},
 };
 
@@ -363,19 +402,19 @@ static const stet_param wait_params[] = {
 };
 
 static const stet_example wait_examples[] = {
-    {"call wait 8250e2450f", "wait for a call and print its result"},
+    {"call wait 79048fe488", "wait for a call and print its result"},
     {0},
 };
 
 static const stet_param id_params[] = {PARAM_ID, {0}};
 
 static const stet_example show_examples[] = {
-    {"call show 8250e2450f", "all that is known of a call, found by the beginning of its node"},
+    {"call show 79048fe488", "all that is known of a call, found by the beginning of its node"},
     {0},
 };
 
 static const stet_example cancel_examples[] = {
-    {"call cancel 0ab7f0bad9", "give a call up, and end what runs for it"},
+    {"call cancel 25b84dd83f", "give a call up, and end what runs for it"},
     {0},
 };
 
@@ -397,6 +436,26 @@ static const stet_param list_params[] = {
     {0},
 };
 
+static const stet_param get_params[] = {
+    PARAM_ID,
+    {.name = "name",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_POSITIONAL,
+     .metavar = "NAME",
+     .summary = "A file that it made, as file= names it; without it the only one, or the result itself"},
+    {.name = "output",
+     .letter = 'o',
+     .type = STET_PARAM_FILE,
+     .flags = STET_PARAM_REQUIRED,
+     .summary = "Where to write it"},
+    {0},
+};
+
+static const stet_example get_examples[] = {
+    {"call get 79048fe488 -o result.json", "write the result of a call to a file"},
+    {0},
+};
+
 static const stet_example list_examples[] = {
     {"call list", "the newest calls"},
     {"call list --state live", "those that are under way"},
@@ -414,7 +473,9 @@ const stet_op stet_ops_call[] = {
          "programs on this machine: dml+exec://stet-exec-local/PROGRAM?arg=A&arg=B. The arguments are its standard "
          "input, as a JSON array; the JSON that it prints is the result. It runs in a directory of its own, with "
          "copies "
-         "of the project's files that the function names.\n\n"
+         "of the project's files that the function names. --sh LINE, and a program with its arguments (-- train.py "
+         "--depth 3), are other ways to write such a function; relative paths in them are those of the current "
+         "directory.\n\n"
          "Ctrl-C stops the waiting and not the call. Exit status 1 if the call failed.",
      .params = run_params,
      .result_schema = CALL_SCHEMA,
@@ -435,6 +496,18 @@ const stet_op stet_ops_call[] = {
      .run = wait_run,
      .render = call_render,
      .verdict = call_verdict},
+    {.name = "call get",
+     .summary = "Write a file that a call made, or its result, to disk",
+     .description =
+         "Contents of any size are written as they are, a text without quotes, any other result as JSON. A file "
+         "that was there is replaced when the new one is complete.",
+     .params = get_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"file\",\"size\"],\"properties\":{\"file\":{\"type\":"
+                      "\"string\"},\"size\":{\"type\":\"integer\"}}}",
+     .examples = get_examples,
+     .flags = STET_OP_DESTRUCTIVE | STET_OP_IDEMPOTENT | STET_OP_LONG,
+     .run = call_get_run,
+     .render = call_get_render},
     {.name = "call list",
      .summary = "List calls, the newest first",
      .params = list_params,

@@ -2,6 +2,7 @@
 
 #include "operation/call_common.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -149,12 +150,36 @@ static stet_status put_result(call_session *s, stet_hash result, bool ok, stet_v
     return STET_OK;
 }
 
-stet_status call_outcome_value(call_session *s, const stet_call *c, stet_value *out, stet_error *err) {
+stet_call_state call_id(call_session *s, const stet_call *c, char out[CALL_ID]) {
     stet_call_state state = stet_call_state_of(c);
+    stet_hash node = stet_call_node(c);
+    snprintf(out, CALL_ID, "%s", stet_call_execution(c));
+    if (*out)
+        return state;
+    bool ended = stet_call_terminal(state), found = false;
+    stet_attempts list = {0};
+    stet_attempt_filter newest = {.node = &node, .live = !ended, .limit = ended ? 100 : 1};
+    stet_hash_hex(node, out); /* a result that came with a fetch has no attempt */
+    stet_status status = stet_attempt_list(s->repo, &newest, &list, NULL, NULL);
+    for (size_t i = 0; i < list.len && status == STET_OK && !found; i++) {
+        stet_hash exec;
+        found = !ended || (stet_hash_of_text(stet_value_get(list.at[i].detail, "exec"), &exec) &&
+                           stet_hash_equal(exec, stet_call_outcome_of(c)->exec));
+        if (found)
+            snprintf(out, CALL_ID, "%s", list.at[i].execution);
+        if (found && !ended && list.at[i].state >= 0 && list.at[i].state < STET_CALL_STATES)
+            state = (stet_call_state)list.at[i].state;
+    }
+    stet_attempts_release(&list);
+    return state;
+}
+
+stet_status call_outcome_value(call_session *s, const stet_call *c, stet_value *out, stet_error *err) {
+    char id[CALL_ID];
+    stet_call_state state = call_id(s, c, id);
     const stet_call_outcome *o = stet_call_outcome_of(c);
-    const char *id = stet_call_execution(c);
     *out = stet_value_object();
-    stet_value_put(out, "id", *id ? stet_value_string(id) : stet_value_null());
+    stet_value_put(out, "id", stet_value_string(id));
     stet_value_put(out, "state", stet_value_string(stet_call_state_name(state)));
     stet_value_put(out, "cached", stet_value_bool(state == STET_CALL_PINNED_HIT));
     stet_status status = put_function(s, stet_call_node(c), out, err);

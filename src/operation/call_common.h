@@ -39,9 +39,18 @@ void call_ended(void *session, stet_call *c); /* a callback for the executor */
 /* The value of an attempt: {"id","node","function","state",...}. With `whole` its value or failure is read too. */
 STET_CHECKED stet_status call_value(call_session *s, const stet_attempt *a, bool whole, stet_value *out,
                                     stet_error *err);
-/* The same for a call that was driven. */
+/* The id under which everybody finds a call that was driven: that of its attempt, or of the attempt of another process
+ * that was joined or that gave the result, or else of its node. Returns the state of that attempt. */
+#define CALL_ID STET_HASH_HEX
+stet_call_state call_id(call_session *s, const stet_call *c, char out[CALL_ID]);
+/* The same as call_value for a call that was driven. */
 STET_CHECKED stet_status call_outcome_value(call_session *s, const stet_call *c, stet_value *out, stet_error *err);
 
+/* The function of `call run`, as a URI (the caller's), and its arguments (the caller's). */
+stet_status call_words(stet_op_ctx *ctx, stet_project *p, stet_value args, char **function, stet_value *list,
+                       stet_error *err);
+stet_status call_get_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err);
+void call_get_render(stet_render *r, stet_value result);
 void call_render(stet_render *r, stet_value call);
 stet_status call_verdict(stet_value call);
 

@@ -52,7 +52,10 @@ typedef enum stet_param_flags {
     /* Not offered over MCP: it would make a read-only tool write. */
     STET_PARAM_CLI_ONLY = 16,
     /* Accepted but not advertised: another spelling or an older name. */
-    STET_PARAM_HIDDEN = 8
+    STET_PARAM_HIDDEN = 8,
+    /* Of a text: on the command line @FILE is the content of a file, and - that of standard input, unless they stand
+     * behind "--". */
+    STET_PARAM_FROM_FILE = 32
 } stet_param_flags;
 
 typedef struct stet_param {

@@ -14,6 +14,7 @@
 #include "os/file.h"
 #include "os/lock.h"
 #include "os/plugin.h"
+#include "process/own.h"
 #include "process/wire.h"
 
 #define KEEP_MS     ((int64_t)7 * 24 * 3600 * 1000)
@@ -22,6 +23,7 @@
 
 typedef struct drive {
     char *dir;
+    char *jobs; /* where its commands have directories of their own; NULL: not looked up, or nowhere */
     bool own;
     bool dead;      /* its supervisor is gone */
     size_t read;    /* bytes of the journal that were taken in */
@@ -294,7 +296,15 @@ static void follow(stet_local *l, drive *d) {
 
 static void drive_free(drive *d) {
     stet_free(d->dir);
+    stet_free(d->jobs);
     stet_free(d);
+}
+
+/* Its directories of commands go first: its own says where they are. */
+static stet_status drive_remove(drive *d, stet_error *err) {
+    const char *jobs = stet_jobs_of(d->dir, &d->jobs);
+    stet_status status = jobs ? stet_file_remove_tree(jobs, err) : STET_OK;
+    return status == STET_OK ? stet_file_remove_tree(d->dir, err) : status;
 }
 
 static bool is_known(const stet_local *l, const char *name) {
@@ -323,7 +333,7 @@ static stet_status take_drive(stet_local *l, const char *name, stet_error *err) 
             l->tasks.at[k] = l->tasks.at[--l->tasks.len];
         }
     /* A drive that is just being made has no journal yet: only old ones are swept without one. */
-    stet_status status = old || d->read > 0 ? stet_file_remove_tree(d->dir, err) : STET_OK;
+    stet_status status = old || d->read > 0 ? drive_remove(d, err) : STET_OK;
     drive_free(d);
     return status;
 }
@@ -413,7 +423,7 @@ void stet_local_close(stet_local *l) {
     for (size_t i = 0; i < l->drives.len; i++) {
         /* Nothing of it is wanted any more: a drive that ended well leaves nothing behind. */
         if (l->drives.at[i]->pending == 0 && (l->drives.at[i]->own || l->drives.at[i]->dead) &&
-            stet_file_remove_tree(l->drives.at[i]->dir, NULL) != STET_OK) {
+            drive_remove(l->drives.at[i], NULL) != STET_OK) {
             /* the next open sweeps it */
         }
         drive_free(l->drives.at[i]);
@@ -494,49 +504,8 @@ static stet_status send_all(stet_local *l, const stet_buf *b, stet_error *err) {
     return STET_OK;
 }
 
-char *stet_local_work_path(const char *drive_dir, int64_t number) {
-    return stet_asprintf("%s/%lld.work", drive_dir, (long long)number);
-}
-
 char *stet_local_file_path(const char *drive_dir, int64_t number, size_t i) {
     return stet_asprintf("%s/%lld.f%zu", drive_dir, (long long)number, i);
-}
-
-/* Every file gets the mode of a program: what a call names as a script is known by its content alone. */
-static stet_status stage_file(const char *work, const stet_local_file *f, stet_error *err) {
-    char *path = stet_file_join(work, f->path), *up = stet_file_dirname(path);
-    int fd = -1;
-    stet_status status = stet_file_mkdirs(up, 0755, err);
-    if (status == STET_OK && (fd = stet_sys_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0755)) < 0)
-        status = stet_fail_errno(err, errno, "cannot write %s", path);
-    if (status == STET_OK)
-        status = stet_file_write_all(fd, path, f->bytes, f->len, err);
-    if (fd >= 0)
-        stet_sys_close(fd);
-    stet_free(path);
-    stet_free(up);
-    return status;
-}
-
-/* Makes the command's own directory. `*cwd` and `*program` are where it runs and what runs; both the caller's. */
-static stet_status stage(const stet_local *l, int64_t number, const stet_local_request *r, char **cwd, char **program,
-                         stet_error *err) {
-    char *given = stet_local_work_path(l->own->dir, number), *work = NULL;
-    stet_status status = stet_file_mkdirs(given, 0700, err);
-    if (status == STET_OK)
-        status = stet_file_absolute(given, &work, err);
-    for (size_t i = 0; i < r->stage_count && status == STET_OK; i++)
-        status = stage_file(work, &r->stage[i], err);
-    if (status == STET_OK) {
-        *cwd = *r->cwd ? stet_file_join(work, r->cwd) : stet_strdup(work);
-        status = stet_file_mkdirs(*cwd, 0755, err);
-        const char *name = r->argv[0];
-        if (status == STET_OK && *name != '/' && strchr(name, '/'))
-            *program = stet_file_join(work, name);
-    }
-    stet_free(given);
-    stet_free(work);
-    return status;
 }
 
 stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_task **out, stet_error *err) {
@@ -559,12 +528,11 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
         if (status != STET_OK)
             return status;
     }
-    char *own_cwd = NULL, *own_program = NULL;
+    stet_own own = {0};
     if (r->own_dir)
-        status = stage(l, number, r, &own_cwd, &own_program, err);
+        status = stet_own_make(l->own->dir, number, r, &l->own->jobs, &own, err);
     if (status != STET_OK) {
-        stet_free(own_cwd);
-        stet_free(own_program);
+        stet_own_release(&own);
         return status;
     }
     char hex[STET_HASH_HEX];
@@ -579,31 +547,25 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
     stet_wire_int(&b, number);
     stet_wire_bytes(&b, hex, sizeof hex);
     stet_wire_bytes(&b, node, strlen(node) + 1);
-    const char *cwd = own_cwd ? own_cwd : r->cwd;
+    const char *cwd = own.cwd ? own.cwd : r->cwd;
     stet_wire_bytes(&b, cwd, strlen(cwd) + 1);
     const char *turn = r->in_turn ? l->turn : "";
     stet_wire_bytes(&b, turn, strlen(turn) + 1);
     stet_wire_bytes(&b, r->top ? r->top : "", r->top ? strlen(r->top) + 1 : 1);
     stet_wire_bytes(&b, r->lock ? r->lock : "", r->lock ? strlen(r->lock) + 1 : 1);
+    stet_wire_bytes(&b, own.work ? own.work : "", own.work ? strlen(own.work) + 1 : 1);
     stet_wire_int(&b, r->input != NULL);
     stet_wire_int(&b, r->timeout_ms);
     stet_wire_int(&b, (int64_t)r->max_memory);
     stet_wire_int(&b, (int64_t)r->max_cpu_s);
     stet_wire_int(&b, (int64_t)r->max_file_size);
-    stet_wire_int(&b, r->own_dir);
-    STET_VEC(const char *) argv = {0};
-    *stet_vec_add(&argv) = own_program ? own_program : r->argv[0];
-    for (size_t i = 1; argv.at[argv.len - 1]; i++)
-        *stet_vec_add(&argv) = r->argv[i];
-    stet_wire_list(&b, argv.at);
-    stet_vec_release(&argv);
-    stet_wire_list(&b, r->envp);
+    stet_wire_list(&b, r->own_dir ? (const char *const *)own.argv.at : r->argv);
+    stet_wire_list(&b, r->own_dir ? (const char *const *)own.envp.at : r->envp);
     static const char *const none[] = {NULL};
     stet_wire_list(&b, r->outputs ? r->outputs : none);
     stet_wire_list(&b, r->notes ? r->notes : none);
     stet_wire_list(&b, r->collect ? r->collect : none);
-    stet_free(own_cwd);
-    stet_free(own_program);
+    stet_own_release(&own);
     status = send_all(l, &b, err);
     stet_buf_release(&b);
     if (status != STET_OK) {
@@ -793,6 +755,11 @@ void stet_task_output(const stet_task *t, bool error, size_t max, stet_buf *out)
     stet_sys_close(fd);
 }
 
+char *stet_task_work_path(const stet_task *t) {
+    const char *jobs = stet_jobs_of(t->d->dir, &t->d->jobs);
+    return jobs ? stet_own_path(jobs, t->number) : stet_strdup("");
+}
+
 char *stet_task_file(const stet_task *t, size_t i, stet_error *err) {
     if (i >= t->files.len)
         stet_fail(err, STET_IO, "nobody knows what became of its file %zu", i + 1);
@@ -870,10 +837,9 @@ void stet_local_collected(stet_local *l, stet_task *t) {
         unlink(path);
         stet_free(path);
     }
-    char *work = stet_local_work_path(t->d->dir, t->number);
-    if (stet_file_exists(work) && stet_file_remove_tree(work, NULL) != STET_OK) {
-        /* it goes with the drive */
-    }
+    char *work = stet_task_work_path(t);
+    if (*work)
+        stet_local_remove_work(work);
     stet_free(work);
     /* Written down too: the next client must not take it for something that nobody has heard of. */
     write_down(t, 'C');

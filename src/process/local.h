@@ -32,8 +32,11 @@
  *     C n                                 collected; written by the client
  *   DIR/<drive>/alive                 locked by the supervisor for as long as it lives
  *   DIR/<drive>/n.out n.err n.in      standard streams
- *   DIR/<drive>/n.work                its own directory, if it has one; removed by the supervisor when it has ended
+ *   DIR/<drive>/jobs                  path of the directory JOBS/<drive>, if commands have directories of their own
  *   DIR/<drive>/n.f0 n.f1 ...         the files that were collected when it ended
+ *   JOBS/<drive>/n n.tmp              its own directory, and that for temporary files; removed by the supervisor when it
+ *                                     has ended
+ *   JOBS/<drive>/of                   path of DIR/<drive>: when that is gone, so is this (stet_local_sweep)
  *   DIR/turns, DIR/turn               a lock, and who runs commands now
  *
  * When its client ends, the supervisor stays until its last command has ended. The next client finds each command by
@@ -46,6 +49,9 @@
  * A command that exited 0 has its files collected and its own directory removed before its end is recorded. So nobody
  * who asks later can find a file that something else has written meanwhile, and nothing that a process left behind
  * writes afterwards counts: streams are read up to the size that they had at the end.
+ *
+ * JOBS is a directory of this user outside the project (stet_local_jobs): a program that searches the directories above
+ * its own for a repository, packages or settings must not find those of the project, which it was not given.
  *
  * A command whose supervisor was killed too is found by its process identity, ended with everything that it started,
  * and reported as lost when all of that is gone. Collected drives are removed; so is what nobody has collected after 7
@@ -64,20 +70,28 @@ typedef struct stet_task stet_task;
 
 /* A file that is written into a command's own directory before it starts. */
 typedef struct stet_local_file {
-    const char *path; /* relative, inside the directory */
-    const void *bytes;
+    const char *path;  /* relative, inside the directory */
+    const void *bytes; /* NULL: `write` of the request writes them */
     size_t len;
 } stet_local_file;
+
+#define STET_LOCAL_HERE "\001stet job\001"
 
 typedef struct stet_local_request {
     stet_hash key;    /* call id */
     const char *node; /* for people, and for finding commands that write the same files */
     const char *const *argv, *const *envp;
     const char *cwd; /* with own_dir: relative to its own directory, and made there; "" is the directory itself */
-    /* Run it in a new directory, which has only the staged files in it. An argv[0] with a slash is a path in it. */
+    /* Run it in a new directory, which has only the staged files and directories in it. An argv[0] that is a relative
+     * path with a slash is in it. STET_LOCAL_HERE in argv and envp is its path. TMPDIR leads to a directory that is
+     * removed with it, unless envp has one. */
     bool own_dir;
+    const char *apart_from; /* the project, outside of which it lies; absolute */
     const stet_local_file *stage;
     size_t stage_count;
+    stet_status (*write)(void *ctx, size_t i, int fd, const char *path, stet_error *err); /* bytes of the i-th file */
+    void *write_ctx;
+    const char *const *stage_dirs; /* NULL: none */
     /* Files that it makes, relative to `cwd`, or NULL: copied when it has exited 0 (stet_task_file). */
     const char *const *collect;
     /* Path of a lock that it holds while it runs, or NULL. It is begun at once and started when the lock is free. */
@@ -174,8 +188,19 @@ void stet_local_cancel_all(stet_local *l, int grace_ms);
 /* Forgets a task that is not running, and removes its files. */
 void stet_local_collected(stet_local *l, stet_task *t);
 
-/* For the supervisor: the own directory of command n, and its i-th collected file. Caller frees. */
-char *stet_local_work_path(const char *drive, int64_t number);
+/* Path of the own directory of a command; "" if it has none. Caller frees. */
+char *stet_task_work_path(const stet_task *t);
+
+/* The directory of this user in which commands get directories of their own: "stet-UID" in /var/tmp, $TMPDIR or /tmp, or
+ * "jobs" in the directory of stet's state; the first one that is the user's alone, can have programs in it and does not
+ * lie in `apart_from`. $STET_JOBS names another place. Caller frees. */
+STET_CHECKED stet_status stet_local_jobs(const char *apart_from, char **out, stet_error *err);
+/* Removes directories of commands whose drive is gone, in all these places. Adds their number to `*count`. */
+void stet_local_sweep(bool dry_run, int64_t *count);
+
+/* For the supervisor: removes the own directory of a command. */
+void stet_local_remove_work(const char *work);
+/* For the supervisor: the i-th collected file of command n. Caller frees. */
 char *stet_local_file_path(const char *drive, int64_t number, size_t i);
 
 /* For the supervisor: the lock of the turns, and whose turn it is ("": nobody's). */

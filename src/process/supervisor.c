@@ -41,7 +41,7 @@ typedef struct child {
     int64_t ended_ns;
     stet_watch *watch;  /* directories of its outputs, or NULL */
     stet_names outputs; /* absolute */
-    bool own_dir;
+    char *work;         /* its own directory, or NULL */
     stet_names collect; /* absolute */
     stet_lock *lock;    /* NULL: none */
 } child;
@@ -49,8 +49,8 @@ typedef struct child {
 /* What was asked for. Pointers point into the request. */
 typedef struct request {
     int64_t number;
-    const char *key, *node, *cwd, *turn, *top, *lock;
-    int64_t has_input, timeout, memory, cpu, file, own_dir;
+    const char *key, *node, *cwd, *turn, *top, *lock, *work; /* work: its own directory, or "" */
+    int64_t has_input, timeout, memory, cpu, file;
     STET_VEC(const char *) words;
     size_t at[5]; /* where in `words` are: the command, its environment, what it writes, notes, files to collect */
 } request;
@@ -176,6 +176,7 @@ static void child_release(child *c) {
     stet_watch_close(c->watch);
     stet_names_release(&c->outputs);
     stet_names_release(&c->collect);
+    stet_free(c->work);
     stet_lock_close(c->lock);
 }
 
@@ -188,12 +189,12 @@ static bool take_request(stet_wire *w, request *r) {
     r->turn = stet_wire_take_text(w);
     r->top = stet_wire_take_text(w);
     r->lock = stet_wire_take_text(w);
+    r->work = stet_wire_take_text(w);
     r->has_input = stet_wire_take_int(w);
     r->timeout = stet_wire_take_int(w);
     r->memory = stet_wire_take_int(w);
     r->cpu = stet_wire_take_int(w);
     r->file = stet_wire_take_int(w);
-    r->own_dir = stet_wire_take_int(w);
     for (int k = 0; k < 5; k++) {
         r->at[k] = r->words.len;
         for (int64_t n = stet_wire_take_int(w); n > 0 && !w->bad; n--)
@@ -258,7 +259,7 @@ static bool begin(supervisor *s, const request *r) {
 /* Starts what was begun. `lock` is taken over. */
 static void launch(supervisor *s, const request *r, stet_lock *lock) {
     stet_error err = STET_ERROR_INIT;
-    child c = {.number = r->number, .own_dir = r->own_dir != 0, .lock = lock};
+    child c = {.number = r->number, .work = *r->work ? stet_strdup(r->work) : NULL, .lock = lock};
     int in = r->has_input ? stream(s, r->number, "in", O_RDONLY) : -1;
     int out = stream(s, r->number, "out", O_WRONLY | O_CREAT | O_TRUNC),
         errors = stream(s, r->number, "err", O_WRONLY | O_CREAT | O_TRUNC);
@@ -417,13 +418,8 @@ static void collect(supervisor *s, child *c) {
                     (long long)stream_size(s, c->number, "err"));
     say(s, stet_buf_cstr(&line));
     stet_buf_release(&line);
-    if (c->own_dir) {
-        char *work = stet_local_work_path(s->dir, c->number);
-        if (stet_file_remove_tree(work, NULL) != STET_OK) {
-            /* something that it left running still writes there: it goes with the drive */
-        }
-        stet_free(work);
-    }
+    if (c->work)
+        stet_local_remove_work(c->work);
 }
 
 static size_t signal_all(const supervisor *s, const child *c, int signal_number) {

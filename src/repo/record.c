@@ -109,6 +109,14 @@ static const char *check_datum(stet_value r) {
         free(out);
         return fine ? NULL : "the payload of bytes is base64url";
     }
+    if (stet_value_text_is(kind, "blob")) {
+        stet_value size = stet_value_get(payload, "size"), parts = stet_value_get(payload, "parts");
+        return t == STET_TYPE_OBJECT && stet_value_count(payload) == 3 && is_id(stet_value_get(payload, "sha256")) &&
+                       stet_value_type(size) == STET_TYPE_INT && stet_value_as_int(size) > 0 && ids_of(parts) &&
+                       stet_value_count(parts) > 1
+                   ? NULL
+                   : "a blob has parts, ids, its sha256 and its size";
+    }
     bool set = stet_value_text_is(kind, "set");
     if (set || stet_value_text_is(kind, "list")) {
         if (!ids_of(payload))
@@ -368,6 +376,8 @@ void stet_record_named(stet_value r, stet_record_type type, stet_record_list *ou
     case STET_RECORD_DATUM:
         if (stet_value_text_is(kind, "list") || stet_value_text_is(kind, "set"))
             name_each(out, payload, STET_RECORD_DATUM);
+        else if (stet_value_text_is(kind, "blob"))
+            name_each(out, stet_value_get(payload, "parts"), STET_RECORD_DATUM);
         else if (stet_value_text_is(kind, "map"))
             for (size_t i = 0; i < stet_value_count(payload); i++)
                 name_each(out, stet_value_at(payload, i), STET_RECORD_DATUM);

@@ -10,7 +10,7 @@
  * A record is an object with a `type`, in canonical JSON:
  *
  *   {"kind":"int","payload":5,"type":"datum"}
- *       also null bool double string bytes uri list set map
+ *       also null bool double string bytes blob uri list set map
  *   {"kind":"literal","target":DATUM,"type":"node"}
  *       also import (target: a DAG)
  *   {"function":URI,"inputs":[NODE...],"kind":"call","type":"node"}
@@ -31,12 +31,14 @@
  *     make a record from a text convert it; a record that is not in that form is refused.
  *   - A double is a number that is not an integer of up to 2^53; those are ints.
  *   - Bytes are base64url.
+ *   - A blob is {"parts":[DATUM...],"sha256":HEX,"size":N}: at least two data of kind bytes, which make up the content of
+ *     a file.
  *   - Lists hold datum ids; sets hold them sorted and unique; maps hold pairs of key and value id, sorted by key id,
  *     each key once.
  *   - URIs that begin with `dml:` are reserved for stet.
  *
  * A call's id depends only on these fields: names are not part of it. The
- * paths of `code` are relative, without empty, "." and ".." parts; its data are of kind bytes.
+ * paths of `code` are relative, without empty, "." and ".." parts; its data are of kind bytes or blob.
  *
  * A record that is read is checked completely: its hash, that its text is canonical, and its fields. A record that
  * can't be verified is STET_CORRUPT, with its id, and is never handed out.

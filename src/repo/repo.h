@@ -131,6 +131,8 @@ STET_CHECKED stet_status stet_repo_find(stet_repo *r, const char *prefix, stet_h
 /* JSON values as data and back. What JSON can't express is a sigil object:
  *
  *   {"/":{"bytes@1":BASE64URL}}           bytes
+ *   {"/":{"blob@1":{"id":DATUM,"sha256":HEX,"size":N}}}
+ *                                         bytes that are too many for a value; the repository must have them
  *   {"/":{"uri@1":URI}}                   a URI
  *   {"/":{"set@1":[...]}}                 a set
  *   {"/":{"map@1":[[KEY,VALUE]...]}}      a map whose keys are not all strings
@@ -141,6 +143,18 @@ STET_CHECKED stet_status stet_repo_put_value(stet_repo *r, stet_value v, stet_ha
 /* STET_LIMIT: more than STET_VALUE_MAX data or 500 levels, because a few shared data can represent an endless value.
  * Two keys of a map never become the same name. */
 STET_CHECKED stet_status stet_repo_value(stet_repo *r, stet_hash datum, stet_value *out, stet_error *err);
+
+/* The content of a file, from here to its end or for `most` bytes (negative: all of them): a datum of bytes if it fits
+ * into STET_BLOB_PART, otherwise of a blob. It is never in memory as a whole. Outside of a transaction it is stored in
+ * portions: what a failure leaves is swept by gc. `name` is for messages. */
+#define STET_BLOB_PART ((size_t)256 << 10)
+STET_CHECKED stet_status stet_repo_put_file(stet_repo *r, int fd, const char *name, int64_t most, stet_hash *datum,
+                                            stet_error *err);
+/* Writes such a content to a file. STET_CORRUPT, STET_NOT_FOUND: it is damaged, or a part is missing; what was written is
+ * not to be used. STET_INVALID: the datum is no content. */
+STET_CHECKED stet_status stet_repo_write_file(stet_repo *r, stet_hash datum, int fd, const char *path, stet_error *err);
+/* Is the value a blob? Then `*datum` is its id. */
+bool stet_value_is_blob(stet_value v, stet_hash *datum);
 
 /* Evaluates a node to a datum: the target of a literal; a builtin applied to its inputs (repo/builtin.h); the root of
  * the DAG that an import names, or that is the result of a call's pinned exec. STET_NOT_FOUND: the call is not pinned.

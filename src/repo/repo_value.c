@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "repo/repo_internal.h"
 
 enum {
@@ -9,12 +10,12 @@ enum {
     TEXT_MAX = (int)256 << 20 /* bytes of all records that one value is put together from */
 };
 
-typedef enum shape { SCALAR, LIST, OBJECT, SET, PAIRS, BYTES, URI } shape;
+typedef enum shape { SCALAR, LIST, OBJECT, SET, PAIRS, BYTES, BLOB, URI } shape;
 
 static const struct {
     const char *name;
     shape shape;
-} sigils[] = {{"bytes@1", BYTES}, {"uri@1", URI}, {"set@1", SET}, {"map@1", PAIRS}};
+} sigils[] = {{"bytes@1", BYTES}, {"blob@1", BLOB}, {"uri@1", URI}, {"set@1", SET}, {"map@1", PAIRS}};
 
 /* {"/":{NAME:X}} with one of our names: its shape, and X. */
 static shape sigil_of(stet_value v, stet_value *inner) {
@@ -50,7 +51,7 @@ static stet_status frame_of(stet_value v, frame *f, stet_error *err) {
         return stet_fail(err, STET_INVALID, "%s holds a string", s == URI ? "uri@1" : "bytes@1");
     if ((s == SET || s == PAIRS) && stet_value_type(inner) != STET_TYPE_ARRAY)
         return stet_fail(err, STET_INVALID, "%s holds an array", s == SET ? "set@1" : "map@1");
-    if (s == SCALAR || s == BYTES || s == URI)
+    if (s == SCALAR || s == BYTES || s == BLOB || s == URI)
         f->count = 0;
     if (s != PAIRS)
         return STET_OK;
@@ -125,6 +126,28 @@ static stet_status put_object(stet_repo *r, const frame *f, const stet_hash *ids
     return st;
 }
 
+bool stet_value_is_blob(stet_value v, stet_hash *datum) {
+    stet_value inner;
+    return sigil_of(v, &inner) == BLOB && stet_hash_of_text(stet_value_get(inner, "id"), datum);
+}
+
+/* A blob is named, not contained: it has to be there, and to be what the value says. */
+static stet_status find_blob(stet_repo *r, stet_value said, stet_hash *id, stet_error *err) {
+    stet_value record;
+    if (!stet_hash_of_text(stet_value_get(said, "id"), id))
+        return stet_fail(err, STET_INVALID, "blob@1 holds an id, a sha256 and a size");
+    stet_status st = stet_repo_get(r, *id, STET_RECORD_DATUM, &record, err);
+    if (st != STET_OK)
+        return st;
+    stet_value payload = stet_value_get(record, "payload");
+    if (!stet_value_text_is(stet_value_get(record, "kind"), "blob") ||
+        !stet_value_equal(stet_value_get(payload, "sha256"), stet_value_get(said, "sha256")) ||
+        !stet_value_equal(stet_value_get(payload, "size"), stet_value_get(said, "size")))
+        st = stet_fail(err, STET_INVALID, "blob@1: object %s is something else", stet_short(*id).text);
+    stet_value_release(record);
+    return st;
+}
+
 static stet_status close_frame(stet_repo *r, const frame *f, stet_hash *ids, stet_hash *id, stet_error *err) {
     stet_value payload;
     const char *text;
@@ -137,6 +160,8 @@ static stet_status close_frame(stet_repo *r, const frame *f, stet_hash *ids, ste
         return stet_datum_uri_id(text, len, stet_repo_sink(r), id, err);
     case BYTES:
         return put_datum(r, "bytes", stet_value_retain(f->v), id, err);
+    case BLOB:
+        return find_blob(r, f->v, id, err);
     case SET:
         return put_set(r, ids, f->count, id, err);
     case PAIRS:
@@ -207,6 +232,7 @@ stet_status stet_repo_put_result(stet_repo *r, stet_value v, stet_hash *dag, ste
 }
 
 typedef struct open {
+    stet_hash id;
     stet_value payload; /* ours */
     shape shape;
     size_t next, count, levels;
@@ -257,6 +283,13 @@ static stet_value close_open(const open *o, stet_value *items) {
     switch (o->shape) {
     case BYTES:
         return sigil("bytes@1", stet_value_retain(o->payload));
+    case BLOB: {
+        stet_value named = stet_value_object();
+        stet_value_put(&named, "id", stet_hash_text(o->id));
+        stet_value_put(&named, "sha256", stet_value_retain(stet_value_get(o->payload, "sha256")));
+        stet_value_put(&named, "size", stet_value_retain(stet_value_get(o->payload, "size")));
+        return sigil("blob@1", named);
+    }
     case URI:
         return sigil("uri@1", stet_value_retain(o->payload));
     case LIST:
@@ -274,7 +307,7 @@ static shape shape_of_kind(stet_value kind) {
     static const struct {
         const char *name;
         shape shape;
-    } kinds[] = {{"list", LIST}, {"set", SET}, {"map", PAIRS}, {"bytes", BYTES}, {"uri", URI}};
+    } kinds[] = {{"list", LIST}, {"set", SET}, {"map", PAIRS}, {"bytes", BYTES}, {"blob", BLOB}, {"uri", URI}};
     const char *text = stet_value_as_string(&kind, NULL);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(text, kinds[i].name) == 0)
@@ -284,7 +317,7 @@ static shape shape_of_kind(stet_value kind) {
 
 static stet_status open_datum(stet_repo *r, stet_hash id, size_t levels, size_t *left, size_t *text, open *out,
                               stet_error *err) {
-    static const size_t deep[] = {[LIST] = 1, [SET] = 3, [PAIRS] = 4, [BYTES] = 2, [URI] = 2};
+    static const size_t deep[] = {[LIST] = 1, [SET] = 3, [PAIRS] = 4, [BYTES] = 2, [BLOB] = 3, [URI] = 2};
     stet_value record;
     if ((*left)-- == 0)
         return stet_fail(err, STET_LIMIT, "a value of more than %zu data", STET_VALUE_MAX);
@@ -296,9 +329,15 @@ static stet_status open_datum(stet_repo *r, stet_hash id, size_t levels, size_t 
     size_t len = 16 + stet_value_count(payload) * 80;
     if (stet_value_type(payload) == STET_TYPE_STRING)
         stet_value_as_string(&payload, &len);
-    bool scalar = s == SCALAR || s == BYTES || s == URI;
+    bool scalar = s == SCALAR || s == BYTES || s == BLOB || s == URI;
+    if (s == BLOB)
+        len = 200;
     stet_value_release(record);
-    *out = (open){payload, s, 0, scalar ? 0 : stet_value_count(payload) * (s == PAIRS ? 2 : 1),
+    *out = (open){id,
+                  payload,
+                  s,
+                  0,
+                  scalar ? 0 : stet_value_count(payload) * (s == PAIRS ? 2 : 1),
                   levels + (s == SCALAR ? 0 : deep[s])};
     if (len > *text)
         st = stet_fail(err, STET_LIMIT, "a value of more than %d MiB of text", TEXT_MAX >> 20);

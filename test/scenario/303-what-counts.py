@@ -158,7 +158,8 @@ CHANGES = {
     ("call", "input that args leaves out"): (lambda: stet("set", "piece:p:argument/aside", "8"), "call"),
     ("call", "file of the project that the function names"): (lambda: put("called.txt", "text"), "call"),
     ("call", "which files a wildcard of the function matches"): (lambda: put("calls/one.txt", "text"), "call"),
-    ("call", "program of the adapter"): (lambda: {"env": os.environ | {"PATH": f"{adapter()}:{os.environ['PATH']}"}}, "call"),
+    ("call", "variable of the environment that is passed on"): (lambda: {"env": os.environ | {"LOGNAME": "somebody"}}, "call"),
+    ("call", "program of the adapter"): (lambda: adapter(), "call"),
     ("all", "argument schema of the node"): (lambda: P(schema={"type": "array"}), "inline"),
     ("all", "result schema of the node"): (lambda: P(result={"type": "integer"}), "inline"),
     ("all", "title and metadata of the node"): (lambda: P(title="two"), "inline"),
@@ -180,10 +181,7 @@ STATES = {"fingerprint": "unknown", "reads": "dirty", "neither": None}
 
 
 def adapter():
-    place = base / "adapter"
-    place.mkdir(exist_ok=True)
-    shutil.copy(pathlib.Path(os.environ["STET_BUILD"]) / "stet-exec-local", place / "stet-exec-local")
-    return place
+    shutil.copy(pathlib.Path(os.environ["STET_BUILD"]) / "stet-exec-local", base / "bin/stet-exec-local")
 
 
 def result(name, good, why=""):

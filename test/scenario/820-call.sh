@@ -3,6 +3,8 @@
 # for, cancelled, and adapters that are slow, garbled, silent, broken or not there.
 . "$STET_SOURCE/test/scenario/lib.sh"
 export PATH=$PWD/bin:$STET_BUILD:$PATH
+STET_JOBS=$(mktemp -d)
+export STET_JOBS
 L=dml+exec://stet-exec-local
 mkdir bin
 
@@ -52,7 +54,7 @@ t "a program of the project" test "$(value "$L/sub/own.sh")" = own
 export SECRET=s3cret GIVEN=given
 t "the environment is what was asked for" test "$(value "$L/?command=echo+%5C%22%24SECRET-%24GIVEN-%24SET%5C%22&env=GIVEN&env=SET%3D1")" = "-given-1"
 t "files that it makes" test "$(value "$L/?command=printf+hello+%3E+out.txt&file=out.txt")" = '{"files":{"out.txt":{"/":{"bytes@1":"aGVsbG8"}}},"stdout":null}'
-t "its own directory is gone afterwards" not compgen -G ".stet/local/calls/drive.*/*.work"
+t "its own directory is gone afterwards" not compgen -G "$STET_JOBS/*/[0-9]*"
 t "a file that it does not make" expect_status 1 stet call run "$L/true?file=nothing"
 t "its time" test "$(stet --json call run "$L/sleep?arg=60&timeout=0.2s" | json failure.timedOut)" = true
 t "its processor time" expect_status 1 stet call run "$L/?command=while+:%3B+do+:%3B+done&max-cpu=1s"
@@ -161,4 +163,5 @@ db.commit()
 PYTHON
 t "a result that was cleaned away is run again, with a line that says so" sh -c '"$STET" call run "$0" 2 2>&1 | grep "counts as none"' "$echo_count"
 t "it was" test "$(wc -l <count)" = $((before + 1))
+rm -rf "$STET_JOBS"
 finish

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Every job of a call runs in a directory of its own: parallel jobs that write one file name get their own files, stale files count for
 nothing, files are collected when the job ends, scripts of the project are there and are part of the call, and jobs in place take turns."""
-import base64, os, pathlib, subprocess, time, urllib.parse
+import base64, os, pathlib, shutil, subprocess, tempfile, time, urllib.parse
 from tap import STET, answer, finish, stet, t
 
 os.environ["PATH"] = os.environ["STET_BUILD"] + ":" + os.environ["PATH"]
 HERE = pathlib.Path.cwd()
+ASIDE = pathlib.Path(tempfile.mkdtemp())  # not in the project: what a call names there would be part of it
+JOBS = os.environ["STET_JOBS"] = str(ASIDE / "jobs")
 LOCAL = "dml+exec://stet-exec-local/"
 
 
@@ -59,19 +61,19 @@ t("nor is a pipe", r.get("ok") is False and "not a regular file" in r["failure"]
 r = run(command("mkdir -p a/b; echo deep > a/b/c; printf x > 'd e'", "&file=a/b/c&file=d+e"))
 t("files in directories, and with blanks in their names", r.get("ok") and content(r, "a/b/c") == b"deep\n" and content(r, "d e") == b"x", r)
 r = run(command("mkdir sub; cd sub; pwd > where", "&cwd=inner&file=sub/where"))
-t("cwd is inside the directory of the job", r.get("ok") and content(r, "sub/where").decode().strip().endswith(".work/inner/sub"), r)
+t("cwd is inside the directory of the job", r.get("ok") and content(r, "sub/where").decode().strip().startswith(f"{JOBS}/drive.") and content(r, "sub/where").endswith(b"/inner/sub\n"), r)
 
 # What the job leaves running writes after its end, to its output, to the file and to the directory: nothing of that counts.
-(HERE / "gate").mkdir()
-late = command(f"while ! test -e {HERE}/gate/begin; do sleep 0.02; done; echo 1; echo good > f; (while ! test -e {HERE}/gate/go; do sleep 0.02; done; echo 2; echo bad > f; touch {HERE}/gate/done) &", "&file=f")
+(ASIDE / "gate").mkdir()
+late = command(f"while ! test -e {ASIDE}/gate/begin; do sleep 0.02; done; echo 1; echo good > f; (while ! test -e {ASIDE}/gate/go; do sleep 0.02; done; echo 2; echo bad > f; touch {ASIDE}/gate/done) &", "&file=f")
 stet("--json", "call", "run", "--detach", late)
-(HERE / "gate/begin").touch()
+(ASIDE / "gate/begin").touch()
 end = time.monotonic() + 60
 while not any("\nE " in j.read_text() for j in HERE.glob(".stet/local/calls/drive.*/journal")) and time.monotonic() < end:
     time.sleep(0.02)
 t("a job that nobody waits for has ended", time.monotonic() < end)
-(HERE / "gate/go").touch()
-while not (HERE / "gate/done").exists() and time.monotonic() < end:
+(ASIDE / "gate/go").touch()
+while not (ASIDE / "gate/done").exists() and time.monotonic() < end:
     time.sleep(0.02)
 r = run(late)
 t("files and output are those of the moment at which the job ended", r.get("ok") and content(r, "f") == b"good\n" and r["value"]["stdout"] == 1, r)
@@ -117,24 +119,25 @@ many = [start(command(step.replace("count", "./count"), "&in-place=true&env=X%3D
 results = [said(p) for p in many]
 # (the word ./count is a file of the project, so it is part of the call: what changes it meanwhile voids the call)
 t("calls in place whose files change under them are not kept", all(r.get("ok") or "not the file" in r["failure"]["message"] for r in results), results)
-(HERE / "count").write_text("0")
-step = f"n=$(cat {HERE}/count); sleep 0.1; echo $((n + 1)) > {HERE}/count; echo $n"
+(ASIDE / "count").write_text("0")
+step = f"n=$(cat {ASIDE}/count); sleep 0.1; echo $((n + 1)) > {ASIDE}/count; echo $n"
 many = [start(command(step, "&in-place=true&env=X%3D" + str(i))) for i in range(6)]
 results = [said(p) for p in many]
-t("calls in place take turns", sorted(r.get("value", -1) for r in results) == list(range(6)) and (HERE / "count").read_text() == "6\n", results)
+t("calls in place take turns", sorted(r.get("value", -1) for r in results) == list(range(6)) and (ASIDE / "count").read_text() == "6\n", results)
 r = run(command("pwd", "&in-place=true&stdout=text&cwd=sub"))
 t("they run in the project", r.get("value") == str(HERE.resolve() / "sub") + "\n", r)
-p = start(command(f"touch {HERE}/gate/first; while ! test -e {HERE}/gate/next; do sleep 0.02; done; echo 1", "&in-place=true"))
+p = start(command(f"touch {ASIDE}/gate/first; while ! test -e {ASIDE}/gate/next; do sleep 0.02; done; echo 1", "&in-place=true"))
 end = time.monotonic() + 60
-while not (HERE / "gate/first").exists() and time.monotonic() < end:
+while not (ASIDE / "gate/first").exists() and time.monotonic() < end:
     time.sleep(0.02)
-left = answer("call", "run", "--detach", command(f"touch {HERE}/gate/never; echo 2", "&in-place=true"))
+left = answer("call", "run", "--detach", command(f"touch {ASIDE}/gate/never; echo 2", "&in-place=true"))
 t("one that waits for its turn is cancelled", stet("call", "cancel", left["id"]).returncode == 0)
-(HERE / "gate/next").touch()
+(ASIDE / "gate/next").touch()
 t("the one that ran has its result", said(p).get("value") == 1)
 t("another has its turn after that", run(command("echo 3", "&in-place=true")).get("value") == 3)
-t("the cancelled one never ran", not (HERE / "gate/never").exists())
+t("the cancelled one never ran", not (ASIDE / "gate/never").exists())
 
-left = [str(p) for p in HERE.glob(".stet/local/calls/drive.*/*.work")]
+left = [str(p) for p in ASIDE.glob("jobs/*/[0-9]*")]
 t("no directory of a job is left", not left, left)
+shutil.rmtree(ASIDE)
 finish()

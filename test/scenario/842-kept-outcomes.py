@@ -2,21 +2,22 @@
 """Which outcomes of a job are kept: what it said itself, success and failure alike. What was done to it (killed, not started), what it
 crashed of and what its limits ended is shown once and runs again next time; what failed for now is tried again; what can't be stored is a
 failure that says so, and blocks nobody. The oracle is what each job has logged outside of stet."""
-import json, os, pathlib, signal, subprocess, time, urllib.parse
+import json, os, pathlib, shutil, signal, subprocess, tempfile, time, urllib.parse
 from tap import STET, answer, finish, stet, t
 
 os.environ["PATH"] = os.environ["STET_BUILD"] + ":" + os.environ["PATH"]
 HERE = pathlib.Path.cwd()
+ASIDE = pathlib.Path(tempfile.mkdtemp())  # not in the project: what a call names there would be part of it
 REMOTE = f"file://{HERE}/shared.db"
 LOCAL = "dml+exec://stet-exec-local/"
 
 
 def command(name, text, more=""):
-    return f"{LOCAL}?command={urllib.parse.quote(f'echo {name} >> {HERE}/log; {text}', safe='')}{more}"
+    return f"{LOCAL}?command={urllib.parse.quote(f'echo {name} >> {ASIDE}/log; {text}', safe='')}{more}"
 
 
 def ran(name):
-    return (HERE / "log").read_text().split().count(name) if (HERE / "log").exists() else 0
+    return (ASIDE / "log").read_text().split().count(name) if (ASIDE / "log").exists() else 0
 
 
 def until(good, seconds=60):
@@ -59,15 +60,15 @@ for name, text, more in (("kill", "kill -KILL $$", ""), ("term", "kill -TERM $$"
     shown = answer("call", "show", first["id"])
     t(f"{name}: every try is recorded", len(shown["execs"]) == 3, shown)
     t(f"{name}: fewer if that is asked for", run(command(name, text, more), "--retries", "0").get("ok") is False and ran(name) == 4, ran(name))
-r = run(command("heals", f"test $(grep -c heals {HERE}/log) = 2 && echo 7 || exit 75"))
+r = run(command("heals", f"test $(grep -c heals {ASIDE}/log) = 2 && echo 7 || exit 75"))
 t("a job that heals has its result", r.get("value") == 7 and ran("heals") == 2, r)
-t("which is kept", run(command("heals", f"test $(grep -c heals {HERE}/log) = 2 && echo 7 || exit 75")).get("state") == "pinned_hit")
+t("which is kept", run(command("heals", f"test $(grep -c heals {ASIDE}/log) = 2 && echo 7 || exit 75")).get("state") == "pinned_hit")
 t("a status that is none is refused", stet("call", "run", command("x", "true", "&retry-on=300")).returncode == 2)
 
 # A job that somebody kills.
-p = start("call", "run", command("victim", f"echo $$ > {HERE}/victim.$$; test $(grep -c victim {HERE}/log) = 1 && exec sleep 600; echo 8"))
-t("the job has begun", until(lambda: any(f.read_text().strip() for f in HERE.glob("victim.*"))))
-os.kill(int(next(HERE.glob("victim.*")).read_text()), signal.SIGKILL)
+p = start("call", "run", command("victim", f"echo $$ > {ASIDE}/victim.$$; test $(grep -c victim {ASIDE}/log) = 1 && exec sleep 600; echo 8"))
+t("the job has begun", until(lambda: any(f.read_text().strip() for f in ASIDE.glob("victim.*"))))
+os.kill(int(next(ASIDE.glob("victim.*")).read_text()), signal.SIGKILL)
 out, err = p.communicate(timeout=120)
 t("a job that somebody killed is run again", json.loads(out).get("value") == 8 and ran("victim") == 2, (out, err))
 
@@ -81,11 +82,11 @@ t("a program that is not there", r.get("ok") is False and "could not be started"
 t("is looked for again", run(f"{LOCAL}frobnicate").get("value") == 6)
 
 # Two wait for one job: both hear of its end, and it ran once.
-text = f"while ! test -e {HERE}/go; do sleep 0.02; done; kill -SEGV $$"
+text = f"while ! test -e {ASIDE}/go; do sleep 0.02; done; kill -SEGV $$"
 two = [start("call", "run", command("both", text)), start("call", "run", command("both", text))]
 t("it runs", until(lambda: ran("both") == 1))
 time.sleep(0.3)
-(HERE / "go").touch()
+(ASIDE / "go").touch()
 outs = [json.loads(p.communicate(timeout=120)[0]) for p in two]
 t("both are told", all(o.get("failure", {}).get("signal") == 11 for o in outs), outs)
 
@@ -107,7 +108,7 @@ t("and the worker goes on", json.loads(after.communicate(timeout=300)[0]).get("v
 far = run("--remote", REMOTE, command("far-kill", "kill -KILL $$"))
 t("a worker's job that was killed is tried again", far.get("ok") is False and ran("far-kill") == 3, (far, ran("far-kill")))
 t("and not kept", run("--remote", REMOTE, command("far-kill", "kill -KILL $$")).get("ok") is False and ran("far-kill") == 6, ran("far-kill"))
-far = run("--remote", REMOTE, command("far-heals", f"test $(grep -c far-heals {HERE}/log) = 2 && echo 7 || exit 75"))
+far = run("--remote", REMOTE, command("far-heals", f"test $(grep -c far-heals {ASIDE}/log) = 2 && echo 7 || exit 75"))
 t("and what heals there has its result", far.get("value") == 7 and ran("far-heals") == 2, far)
 (HERE / "script.sh").write_text("echo 11\n")
 (HERE / "elsewhere").mkdir()
@@ -132,4 +133,5 @@ adapter.chmod(0o755)
 r = run(command("orphan", "echo 12"))
 t("an adapter that is killed is asked again", r.get("value") == 12 and ran("orphan") == 1, r)
 adapter.unlink()
+shutil.rmtree(ASIDE)
 finish()

@@ -51,9 +51,10 @@ cp "$STET_SOURCE/examples/totals.json" .
 cp "$STET_SOURCE/examples/counter.json" .
 "$STET" run counter.json
 
-# calls: one that has ended, and one that nobody has taken yet
-"$STET" call run dml+exec://stet-exec-local/cat '{"a": 1}'
-"$STET" call run dml+exec://stet-exec-local/true --remote "file://$PWD/shared.db" --detach
+# calls: one that has ended, and one that nobody has taken yet. All variables are set: so their ids are the same everywhere
+fixed="env=PATH=/usr/bin:/bin&env=HOME=/&env=USER=me&env=LOGNAME=me&env=SHELL=/bin/sh"
+"$STET" call run "dml+exec://stet-exec-local/cat?$fixed" '{"a": 1}'
+"$STET" call run "dml+exec://stet-exec-local/true?$fixed" --remote "file://$PWD/shared.db" --detach
 # the repository of calls: two heads, and a remote that is a directory
 "$STET" -q dag commit report '{"total":3}' -m "a report"
 "$STET" -q dag commit report '{"total":4}' --head side
