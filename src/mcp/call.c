@@ -147,6 +147,7 @@ static stet_status confine(stet_op_ctx *ctx, stet_value args, stet_error *err) {
 static stet_status run_op(mcp_request *r, const stet_op *op, stet_value given, stet_value *result, stet_error *err) {
     stet_op_ctx ctx = {.op = op,
                        .json = true,
+                       .confined = !r->s->o.outside,
                        .cwd = r->s->dir,
                        .surface = r,
                        .project = open_project,

@@ -42,7 +42,8 @@ static stet_status show_found(const stet_registry *reg, const stet_fleet_record 
         return st;
     stet_fleet_record now;
     stet_fleet_record_derive(&s, rec->repo, rec->repo_index, &arena, &now);
-    now.lifecycle = rec->archived || now.derived == rec->derived ? rec->lifecycle : now.derived;
+    now.lifecycle = rec->archived || now.derived == rec->derived ? rec->lifecycle : stet_fleet_record_surface(&now);
+    now.resolved_by = now.lifecycle == rec->lifecycle ? rec->resolved_by : "";
     now.archived = rec->archived;
     now.archived_at = rec->archived_at;
     now.archive_reason = rec->archive_reason;
@@ -61,12 +62,10 @@ static stet_status show_found(const stet_registry *reg, const stet_fleet_record 
     stet_value_put(v, "record", stet_fleet_record_value(&now));
     stet_value_put(v, "persisted", row != NULL ? stet_fleet_record_value(row) : stet_value_null());
     stet_value_put(v, "tasks", stet_value_retain(stet_value_get(s.root, "tasks")));
+    stet_value_put(v, "argument", stet_value_retain(stet_value_get(s.root, "argument")));
+    stet_value_put(v, "result", stet_value_retain(stet_value_get(s.root, "result")));
     stet_value_put(v, "unreadable", stet_value_null());
-    const char *verb = now.lifecycle == STET_LIFE_COMPLETED  ? "logs"
-                       : now.lifecycle == STET_LIFE_ARCHIVED ? "archive --unarchive"
-                       : now.lifecycle == STET_LIFE_FAILED   ? "rerun"
-                                                             : "resume";
-    stet_value_put(v, "nextAction", stet_value_stringf("stet runs %s %s", verb, rec->id));
+    stet_value_put(v, "nextAction", stet_runs_next_step(&now));
     stet_state_release(&s);
     stet_arena_release(&arena);
     return STET_OK;
@@ -86,8 +85,12 @@ static void show_missing(const stet_fleet_record *last, const stet_error *why, s
     stet_value_put(v, "persisted", last != NULL ? stet_fleet_record_value(last) : stet_value_null());
     stet_value_put(v, "tasks", stet_value_array());
     stet_value_put(v, "unreadable", why->status == STET_NOT_FOUND ? stet_value_null() : stet_error_value(why));
-    bool unheard = last == NULL && why->status == STET_NOT_FOUND;
-    stet_value_put(v, "nextAction", stet_value_string(unheard ? "stet runs search" : "stet registry refresh"));
+    stet_value found = stet_value_get(*v, "repo"); /* a refresh forgets a run that is gone, and mends none */
+    stet_value_put(v, "nextAction",
+                   why->status != STET_NOT_FOUND && stet_value_type(found) == STET_TYPE_STRING
+                       ? stet_value_stringf("stet --project %s check --only runs", stet_value_as_string(&found, NULL))
+                   : last == NULL ? stet_value_string("stet runs search")
+                                  : stet_value_string("stet registry refresh"));
 }
 
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -496,7 +499,8 @@ const stet_op stet_ops_runs[] = {
          "\"boolean\"},\"freshness\":{\"enum\":[\"valid\",\"stale\",\"missing\"]},\"resolvedFrom\":{\"enum\":[\"repo\","
          "\"home\",null]},\"repo\":{\"type\":[\"string\",\"null\"]},\"record\":{\"anyOf\":[{\"type\":\"null\"}"
          "," RUNS_RECORD "]},\"persisted\":{\"anyOf\":[{\"type\":\"null\"}," RUNS_RECORD
-         "]},\"tasks\":{\"type\":\"array\"},\"unreadable\":{\"type\":[\"object\",\"null\"]},\"nextAction\":{\"type\":"
+         "]},\"tasks\":{\"type\":\"array\"},\"argument\":{},\"result\":{},\"unreadable\":{\"type\":[\"object\","
+         "\"null\"]},\"nextAction\":{\"type\":"
          "\"string\"}}}",
      .examples = show_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_NO_PROJECT | STET_OP_COMMON,
