@@ -169,9 +169,38 @@ stet_lifecycle stet_fleet_record_surface(const stet_fleet_record *r) {
     return r->derived == STET_LIFE_BLOCKED && r->counts.tasks[STET_TASK_FAILED] > 0 ? STET_LIFE_FAILED : r->derived;
 }
 
+/* "no ok.txt here (exit 3)": the last line that a command printed tells more than its exit status. "" if there is none. */
+static const char *last_words(stet_value details, stet_arena *arena) {
+    static const char *const streams[] = {"stderr", "stdout"};
+    stet_value code = stet_value_get(details, "exit");
+    for (size_t i = 0; i < 2 && stet_value_type(code) == STET_TYPE_INT; i++) {
+        stet_value v = stet_value_get(details, streams[i]);
+        size_t len = 0, from;
+        const char *s = stet_value_as_string(&v, &len);
+        if (s == NULL)
+            continue;
+        len = strnlen(s, len);
+        while (len > 0 && (s[len - 1] == '\n' || s[len - 1] == ' ' || s[len - 1] == '\r'))
+            len--;
+        for (from = len; from > 0 && s[from - 1] != '\n' && s[from - 1] != '\r';)
+            from--;
+        if (len == from)
+            continue;
+        size_t most = STET_FLEET_RECORD_MESSAGE_MAX - 24, n = len - from < most ? len - from : most;
+        char text[STET_FLEET_RECORD_MESSAGE_MAX];
+        snprintf(text, sizeof text, "%.*s (exit %lld)", (int)stet_utf8_valid_prefix(s + from, n), s + from,
+                 (long long)stet_value_as_int(code));
+        return stet_arena_strdup(arena, text);
+    }
+    return "";
+}
+
 static void derive_failure(const stet_state *s, stet_arena *arena, stet_fleet_record *r) {
     stet_value error = stet_value_get(s->failed, "error");
     r->failed_task = text_of(s->failed, "id", arena);
+    r->failed_message = last_words(stet_value_get(error, "details"), arena);
+    if (r->failed_message[0] != 0)
+        return;
     if (stet_value_type(error) == STET_TYPE_OBJECT)
         error = stet_value_get(error, "message");
     r->failed_message = copy_text(error, STET_FLEET_RECORD_MESSAGE_MAX, arena);

@@ -424,6 +424,11 @@ static stet_status rerun_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         stet_value_put(&v, "provenance", provenance);
         stet_value_put(&v, "nextActions", stet_value_retain(actions));
         st = maybe_drive(ctx, args, rec->repo, id, &v, err);
+        if (st == STET_OK && stet_value_type(stet_value_get(v, "drive")) == STET_TYPE_OBJECT) {
+            stet_value after = stet_value_array();
+            add_action(&after, stet_value_stringf("stet runs show %s", id), "what came of it");
+            stet_value_put(&v, "nextActions", after);
+        }
         if (st == STET_OK)
             *result = v;
         else {

@@ -102,4 +102,9 @@ t "stet can't drive it"                         expect_status 8 stet runs resume
 echo '{' >.stet/runs/alien/state.json
 t "the next step for an unreadable one tells"   expect_status 1 sh -c "$(field nextAction runs show alien | sed 's/^stet/"$STET"/')"
 rm -r .stet/runs/alien
+
+# A pattern with a mistake is not written.
+t "a pattern is written if it is right"         stet pattern write new.toml --text 'name = "new"'
+t "one with a mistake is not"                   expect_status 2 stet pattern write new.toml --text 'nam = "new"'
+t "and the file is as it was"                   same 'name = "new"' "$(cat new.toml)"
 finish
