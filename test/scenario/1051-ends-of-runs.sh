@@ -104,7 +104,7 @@ t "the next step for an unreadable one tells"   expect_status 1 sh -c "$(field n
 rm -r .stet/runs/alien
 
 # A pattern with a mistake is not written.
-t "a pattern is written if it is right"         stet pattern write new.toml --text 'name = "new"'
-t "one with a mistake is not"                   expect_status 2 stet pattern write new.toml --text 'nam = "new"'
-t "and the file is as it was"                   same 'name = "new"' "$(cat new.toml)"
+t "a pattern is written if it is right"         stet pattern write new.json --text '{"pattern": 1, "name": "new", "nodes": []}'
+t "one with a mistake is not"                   expect_status 2 stet pattern write new.json --text '{"pattern": 1, "nam": "new", "nodes": []}'
+t "and the file is as it was"                   same '{"pattern": 1, "name": "new", "nodes": []}' "$(cat new.json)"
 finish
