@@ -14,8 +14,8 @@ static stet_status continue_from(stet_project *project, const char *id, stet_sta
     stet_status status = stet_state_read(path, id, NULL, state, err);
     stet_free(path);
     stet_free(relative);
-    if (status == STET_OK && stet_lifecycle_of(&state->counts) == STET_LIFE_COMPLETED)
-        status = stet_state_refuse_completed(id, err);
+    if (status == STET_OK)
+        status = stet_state_refuse_completed(state, id, err);
     if (status != STET_OK)
         return status;
     stet_value options = stet_value_get(state->root, "options"), inputs = stet_value_get(state->root, "inputs");

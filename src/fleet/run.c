@@ -312,8 +312,8 @@ stet_status stet_runfile_open(stet_project *p, const char *id, stet_runfile **ou
     }
     if (st == STET_OK)
         st = stet_state_read(run->state_path, id, NULL, &s, err);
-    if (st == STET_OK && stet_lifecycle_of(&s.counts) == STET_LIFE_COMPLETED)
-        st = stet_state_refuse_completed(id, err);
+    if (st == STET_OK)
+        st = stet_state_refuse_completed(&s, id, err);
     if (st == STET_OK)
         st = stet_file_remove(run->cancel_path, err);
     stet_free(dir);

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/map.h"
+#include "base/text.h"
 #include "os/clock.h"
 #include "os/file.h"
 
@@ -496,7 +497,11 @@ void stet_state_release(stet_state *s) {
     *s = (stet_state){0};
 }
 
-stet_status stet_state_refuse_completed(const char *id, stet_error *err) {
+stet_status stet_state_refuse_completed(const stet_state *s, const char *id, stet_error *err) {
+    stet_value stage = stet_value_get(s->root, "loopStage");
+    if (stet_lifecycle_of(&s->counts) != STET_LIFE_COMPLETED ||
+        !stet_value_text_is(stage, stet_stage_name(STET_STAGE_DONE)))
+        return STET_OK;
     stet_fail(err, STET_CONFLICT, "run %s is completed, and stays as it is", id);
     stet_hint(err, "run it again as a new run: stet runs rerun %s --drive", id);
     return STET_CONFLICT;

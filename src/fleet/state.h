@@ -122,8 +122,9 @@ STET_CHECKED stet_status stet_state_parse(const char *bytes, size_t len, const c
 STET_CHECKED stet_status stet_state_parse_survey(const char *bytes, size_t len, const char *expected_id,
                                                  stet_state *out, stet_error *err);
 void stet_state_release(stet_state *s);
-/* STET_CONFLICT: a run that is completed is not continued. */
-stet_status stet_state_refuse_completed(const char *id, stet_error *err);
+/* STET_CONFLICT: the run is completed, and its driver came to the end. It is not continued. One that was left between
+ * its last task and its end is. */
+STET_CHECKED stet_status stet_state_refuse_completed(const stet_state *s, const char *id, stet_error *err);
 stet_state_stamp stet_stamp_of(const struct stat *st);
 bool stet_stamp_equal(const stet_state_stamp *a, const stet_state_stamp *b);
 

@@ -124,7 +124,8 @@ static void judge(const stet_fleet_record *rec, size_t tasks_left, stet_value *v
     } else if (rec->archived) {
         stet_buf_str(&reason, "it is archived");
         add_action(&actions, stet_value_stringf("stet runs archive %s --unarchive", rec->id), "clear the mark");
-    } else if (rec->derived == STET_LIFE_COMPLETED) {
+    } else if (rec->derived == STET_LIFE_COMPLETED &&
+               (rec->piece[0] == 0 || strcmp(rec->loop_stage, stet_stage_name(STET_STAGE_DONE)) == 0)) {
         stet_buf_str(&reason, "it is completed");
         add_action(&actions, stet_value_stringf("stet runs rerun %s", rec->id), "run it again as a new run");
     } else if (rec->lifecycle == STET_LIFE_RESOLVED) {
@@ -139,7 +140,9 @@ static void judge(const stet_fleet_record *rec, size_t tasks_left, stet_value *v
                    "put it into the queue, for its host to drain");
     } else {
         resumable = true;
-        if (tasks_left > 0)
+        if (rec->derived == STET_LIFE_COMPLETED)
+            stet_buf_str(&reason, "it was left before its end");
+        else if (tasks_left > 0)
             stet_buf_printf(&reason, "%zu %s left", tasks_left, tasks_left == 1 ? "task is" : "tasks are");
         else
             stet_buf_str(&reason, "it has not begun");
