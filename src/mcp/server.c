@@ -490,7 +490,8 @@ stet_status stet_mcp_open(const stet_mcp_options *options, stet_mcp_server **out
     s->o = *options;
     s->dir = stet_strdup(options->dir);
     s->o.dir = s->dir;
-    s->o.filter = (stet_mcp_filter){.read_only = options->filter.read_only, .whole = options->filter.whole}; /* the arrays belong to the tools */
+    s->o.filter = (stet_mcp_filter){.read_only = options->filter.read_only,
+                                    .whole = options->filter.whole}; /* the arrays belong to the tools */
     s->tools = tools;
     s->wake = wake;
     s->pages = stet_mcp_pages_new(KEPT_RESULTS, KEPT_BYTES);
