@@ -596,18 +596,32 @@ static stet_status watch(driver *d, stet_error *err) {
         stet_status status = settle(d, first, &r, err);
         if (status == STET_OK && d->spec->settled && (first || r.runs > 0))
             status = d->spec->settled(d->spec->ctx, &r, (stet_clock_monotonic_us() - begun) / 1000, err);
+        drive_let_go(d); /* while it waits, runs with arguments of their own may have the piece */
         if (status == STET_OK)
             status = await_change(d, &stopped, err);
+        if (status == STET_OK && !stopped)
+            status = drive_hold(d, d->piece, err);
         if (status != STET_OK || stopped)
             return status;
     }
 }
 
+/* The run that is continued, and the argument that this run alone has. */
+static stet_status take_argument(driver *d, stet_error *err) {
+    stet_status status = d->spec->dry_run ? drive_settle_lent(d, true, err) : STET_OK;
+    if (status == STET_OK && d->spec->run_id)
+        status = drive_continue_run(d, err);
+    return status == STET_OK ? drive_lend(d, err) : status;
+}
+
 static stet_status drive(driver *d, stet_error *err) {
     d->out->dry = d->spec->dry_run;
-    stet_status status = take_steps(d, (drive_step *const[]){drive_prepare, wake, drive_bring_files_up, NULL}, err);
-    if (status == STET_OK)
-        status = d->spec->send ? send_event(d, err) : finish_events(d, err);
+    stet_status status =
+        take_steps(d, (drive_step *const[]){drive_prepare, take_argument, wake, drive_bring_files_up, NULL}, err);
+    if (status == STET_OK && d->spec->send)
+        status = send_event(d, err);
+    else if (status == STET_OK && !d->lent) /* handlers see the argument that the piece has */
+        status = finish_events(d, err);
     if (status != STET_OK || (d->spec->send && !d->spec->send->settle))
         return status;
     if (d->spec->dry_run)
@@ -640,8 +654,11 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
     stet_status status = drive_open(&d, 0, &opts, err);
     if (status == STET_OK)
         status = drive(&d, err);
-    if (d.sched)
+    if (d.sched) {
         status = drive_end_run(&d, status, err);
+        stet_status given = drive_give_back(&d, status == STET_OK ? err : NULL);
+        status = status == STET_OK ? given : status;
+    }
     if (status == STET_OK && spec->result == STET_DRIVE_NEED_RESULT && out->result_error.status != STET_OK) {
         status = out->result_error.status;
         if (err)

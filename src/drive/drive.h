@@ -43,14 +43,19 @@ typedef struct stet_drive_spec {
     const char *piece;          /* NAME or NAME@SCOPE (graph/process.h); NULL: the name of the pattern */
     const char *scope;          /* of the piece, if `piece` has none; NULL or "": the common one */
     stet_value set;             /* {KEY or /POINTER: value} to set in the argument, or null */
-    stet_value unset;           /* array of names of overrides (graph/argument.h) to remove first, or null */
-    stet_value demand;          /* array of paths into the result ("a", "/a/b"), or null: all of it, and effects */
-    stet_value nodes;           /* array of nodes: bring only their outputs up to date; or null */
-    int jobs;                   /* commands at the same time; 0: the number of processors */
-    bool stop_on_failure;       /* start no further command after one has failed */
-    bool no_scan;               /* do not scan: trust the documents of files */
-    bool explain;               /* report what is outdated, and why */
-    bool dry_run;               /* and run and write nothing: works on a copy of the spaces (scratch.h) */
+    stet_value lend;            /* the same for this run alone: the piece gets back what it had (lend.c); or null */
+    bool own_argument;          /* this run has the argument `argument`, with `lend` in it, and gives it back, too */
+    stet_value argument;
+    stet_value unset;     /* array of names of overrides (graph/argument.h) to remove first, or null */
+    stet_value demand;    /* array of paths into the result ("a", "/a/b"), or null: all of it, and effects */
+    stet_value nodes;     /* array of nodes: bring only their outputs up to date; or null */
+    int jobs;             /* commands at the same time; 0: the number of processors */
+    bool stop_on_failure; /* start no further command after one has failed */
+    bool no_scan;         /* do not scan: trust the documents of files */
+    bool explain;         /* report what is outdated, and why */
+    bool alone;           /* nobody else drives the piece meanwhile */
+    bool no_wait;         /* do not wait for a piece that others drive: STET_BUSY, and `occupied` */
+    bool dry_run;         /* and run and write nothing: works on a copy of the spaces (scratch.h) */
     bool retry_failed, observe_only;
     stet_drive_result_use result; /* of the piece; not with `watch` or `dry_run` */
     bool record;                  /* write a run file even if everything was up to date */
@@ -76,7 +81,8 @@ typedef struct stet_drive_outcome {
     bool installed_now; /* the program was set up or changed */
     stet_sched_report report;
     size_t stood;
-    bool part; /* only nodes or parts of the result were requested: `stood` is not known */
+    bool occupied; /* no_wait: others drive the piece */
+    bool part;     /* only nodes or parts of the result were requested: `stood` is not known */
     /* [{"piece","node","error"}], at most 1,000, of actions that failed and did not run again; or null. */
     stet_value failed_before;
     bool dry;                    /* nothing was run, as requested */

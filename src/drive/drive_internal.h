@@ -7,6 +7,7 @@
 #include "drive/drive.h"
 #include "drive/estimate.h"
 #include "drive/lookout.h"
+#include "os/lock.h"
 #include "scheduler/standing.h"
 
 typedef struct driver {
@@ -29,6 +30,11 @@ typedef struct driver {
     bool distrust;        /* in a copy of a project: a piece with an invalid pattern is made unknown */
     stet_map reported;    /* problems of patterns that were reported, by message */
     stet_value invalid;   /* {"SPACE\nPIECE": message}: the pieces that they are of */
+    stet_lock *hold;      /* the lock of the piece (lend.c) */
+    char *held;           /* the name of the piece that it is of */
+    bool lent;            /* the argument is to be given back */
+    bool own_argument;    /* and is not what the piece has without the run */
+    bool lent_at_setup;
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: reported once, at the end */
     stet_error run_error;
@@ -48,6 +54,10 @@ typedef struct driver {
 void drive_on_event(void *ctx, const stet_sched_event *e);
 void drive_on_log(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
 bool drive_is_cancelled(void *ctx);
+/* Opens the run that is continued, before anything of it runs. STET_CONFLICT: it is completed. */
+STET_CHECKED stet_status drive_continue_run(driver *d, stet_error *err);
+/* Records the argument. `ended`: if it is another than before, others have changed it, and the run says so. */
+void drive_keep_argument(driver *d, bool ended);
 /* In drive.c: callbacks of the scheduler, too. */
 STET_CHECKED stet_status drive_files_of(void *ctx, stet_space *space, void **files, stet_error *err);
 STET_CHECKED stet_status drive_on_rested(void *ctx, stet_error *err);
@@ -56,6 +66,19 @@ bool drive_is_pending(void *ctx, const char *path);
 bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path);
 STET_CHECKED stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *run, const char *id,
                                            stet_error *err);
+/* In lend.c: arguments that hold for one run. */
+bool drive_lends(const stet_drive_spec *spec);
+/* Takes the lock of the piece, unless it is held: exclusively if the run lends. Waits, and can be cancelled. */
+STET_CHECKED stet_status drive_hold(driver *d, const char *piece, stet_error *err);
+void drive_let_go(driver *d);
+/* Gives back what runs that have died had lent in this space. `copy`: the space is a copy, where nobody else runs. */
+STET_CHECKED stet_status drive_settle_lent(driver *d, bool copy, stet_error *err);
+STET_CHECKED stet_status drive_lend(driver *d, stet_error *err);
+STET_CHECKED stet_status drive_give_back(driver *d, stet_error *err);
+/* {PIECE: ...} that is lent now, or null. The caller releases it. */
+STET_CHECKED stet_status drive_any_lent(stet_space *space, int64_t branch, stet_value *out, stet_error *err);
+/* The argument of the driven piece as it is now. The caller releases it. */
+STET_CHECKED stet_status drive_argument(driver *d, bool *exists, stet_value *out, stet_error *err);
 /* In setup.c: finds the piece that the spec names and sets it up, and every piece whose pattern file has changed. */
 STET_CHECKED stet_status drive_prepare(driver *d, stet_error *err);
 /* Looks at the driven piece as it is stored now: `stored` and `branch` of the driver. STET_NOT_FOUND: it was deleted,

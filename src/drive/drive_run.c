@@ -3,11 +3,69 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "drive/drive_internal.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "scheduler/standing.h"
+
+/* Bytes of an argument and of a result that a run keeps. */
+#define ARGUMENT_MAX ((size_t)4 << 20)
+#define RESULT_MAX   ((size_t)1 << 20)
+
+static bool fits(stet_value v, size_t max) {
+    size_t len;
+    char *text = stet_json_print(v, STET_JSON_CANONICAL, &len);
+    stet_free(text);
+    return len <= max;
+}
+
+/* The argument that the run has; false: there is none, or it is too large to be kept. The caller releases it. */
+static bool argument_to_keep(driver *d, stet_value *out) {
+    bool exists;
+    if (drive_argument(d, &exists, out, NULL) != STET_OK)
+        return false;
+    if (exists && fits(*out, ARGUMENT_MAX))
+        return true;
+    stet_value_release(*out);
+    return false;
+}
+
+void drive_keep_argument(driver *d, bool ended) {
+    stet_value argument;
+    if (!argument_to_keep(d, &argument))
+        return;
+    if (d->own_argument)
+        stet_runfile_option(d->run, "ownArgument", stet_value_bool(true));
+    if (stet_runfile_argument(d->run, argument) && ended)
+        stet_runfile_summary(d->run, "argumentChanged", stet_value_bool(true));
+    stet_value_release(argument);
+}
+
+/* What a run needs, beside its argument, to be repeated or continued. */
+static stet_value options_of(const driver *d) {
+    const stet_drive_spec *spec = d->spec;
+    stet_value options = stet_value_object();
+    if (spec->pattern)
+        stet_value_put(&options, "pattern", stet_value_string(spec->pattern));
+    if (spec->space && strcmp(spec->space, "main") != 0)
+        stet_value_put(&options, "space", stet_value_string(spec->space));
+    if (spec->branch && *spec->branch)
+        stet_value_put(&options, "branch", stet_value_string(spec->branch));
+    if (stet_value_count(spec->demand) > 0)
+        stet_value_put(&options, "demand", stet_value_retain(spec->demand));
+    if (stet_value_count(spec->nodes) > 0)
+        stet_value_put(&options, "nodes", stet_value_retain(spec->nodes));
+    if (d->own_argument)
+        stet_value_put(&options, "ownArgument", stet_value_bool(true));
+    return options;
+}
+
+static stet_value inputs_of(const stet_drive_spec *spec) {
+    stet_value given = drive_lends(spec) ? spec->lend : spec->set;
+    return stet_value_type(given) == STET_TYPE_OBJECT ? given : stet_value_null();
+}
 
 static void begin_run(driver *d) {
     /* A pattern that can't be read names no piece, so that no run can be recorded. */
@@ -19,11 +77,7 @@ static void begin_run(driver *d) {
         status = stet_runfile_open(d->project, d->spec->run_id, &d->run, &d->run_error);
     } else {
         stet_value pattern = d->stored ? stet_value_get(d->stored->envelope, "pattern") : stet_value_null(), hold[3];
-        stet_value options = stet_value_object();
-        if (d->spec->pattern)
-            stet_value_put(&options, "pattern", stet_value_string(d->spec->pattern));
-        if (stet_value_type(d->spec->demand) == STET_TYPE_ARRAY)
-            stet_value_put(&options, "demand", stet_value_retain(d->spec->demand));
+        stet_value options = options_of(d);
         char *id = stet_piece_bare(d->piece);
         stet_runfile_spec spec = {.name = id,
                                   .app_id = stet_value_text_at_or(pattern, "name", d->piece, &hold[0]),
@@ -31,20 +85,35 @@ static void begin_run(driver *d) {
                                   .app_title = stet_value_text_at(pattern, "title", &hold[2]),
                                   .piece = d->piece,
                                   .actor = d->spec->actor,
-                                  .inputs = stet_value_type(d->spec->set) == STET_TYPE_OBJECT ? d->spec->set
-                                                                                              : stet_value_null(),
+                                  .inputs = inputs_of(d->spec),
                                   .options = options,
                                   .provenance = d->spec->provenance,
                                   .stage = STET_STAGE_RUNNING};
+        spec.has_argument = argument_to_keep(d, &spec.argument);
         status = stet_runfile_create(d->project, &spec, &d->run, &d->run_error);
+        if (spec.has_argument)
+            stet_value_release(spec.argument);
         stet_value_release(options);
         stet_free(id);
     }
     if (status != STET_OK) {
         d->run = NULL;
         d->run_failed = true;
-    } else if (d->spec->run_id)
+        return;
+    }
+    if (d->spec->run_id)
         stet_runfile_stage(d->run, STET_STAGE_RUNNING);
+}
+
+stet_status drive_continue_run(driver *d, stet_error *err) {
+    begin_run(d);
+    if (!d->run_failed)
+        return STET_OK;
+    d->run_failed = false;
+    stet_status status = d->run_error.status;
+    if (err)
+        stet_error_move(err, &d->run_error);
+    return status;
 }
 
 /* How often progress is reported while no action ends, to show that the run is alive. */
@@ -240,6 +309,19 @@ static void agree(driver *d) {
     }
     list_failed(d, d->out->report.problems);
     list_failed(d, d->out->failed_before);
+    /* A run that is continued: what failed in it before may be up to date by now, by what another run did. */
+    if (d->spec->run_id && d->out->report.failed == 0 && d->out->report.aside == 0)
+        stet_runfile_skip_failed(d->run, "up to date by now: another run did it");
+}
+
+/* The drive could not go on: that is how the run ended. */
+static void end_broken(driver *d, stet_status status, const stet_error *err) {
+    stet_error why = STET_ERROR_INIT;
+    stet_fail(&why, status, "%s", err && err->message[0] ? err->message : stet_status_name(status));
+    stet_runfile_task_failed(d->run, "settle", &why);
+    stet_error_clear(&why);
+    if (stet_runfile_finish(d->run, &d->run_error) != STET_OK)
+        d->run_failed = true;
 }
 
 stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
@@ -248,7 +330,8 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
     struct stet_observe_counts counted = stet_observe_counted(d->space);
     stet_value_release(d->out->metrics);
     d->out->metrics = stet_observe_counts_value(&counted);
-    if (!d->run && (r->runs > 0 || d->spec->record || d->spec->run_id))
+    bool ended = status == STET_OK || status == STET_CANCELLED;
+    if (!d->run && (r->runs > 0 || (d->spec->record && ended)))
         begin_run(d);
     if (d->run) {
         /* Cheap actions are counted, not listed: together they are one task, so that a run which consists of them is
@@ -258,8 +341,10 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
         stet_runfile_task_start(d->run, "settle");
         if (status == STET_OK)
             stet_runfile_task_done(d->run, "settle", NULL);
-        else
+        else if (status == STET_CANCELLED)
             stet_runfile_task_reset(d->run, "settle");
+        else
+            end_broken(d, status, err);
         stet_runfile_summary(d->run, "ran", stet_value_int((int64_t)r->ran));
         stet_runfile_summary(d->run, "runs", stet_value_int((int64_t)r->runs));
         stet_runfile_summary(d->run, "stood", stet_value_int((int64_t)d->out->stood));
@@ -269,6 +354,11 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
         stet_runfile_summary(d->run, "waiting", stet_value_int((int64_t)r->waiting));
         /* Another process may have deleted the piece. */
         bool there = status == STET_OK && drive_look(d, NULL) == STET_OK;
+        if (there)
+            drive_keep_argument(d, true);
+        /* The piece goes back to its own argument, so that the result is found here alone. */
+        if (d->lent && d->out->has_result && fits(d->out->result, RESULT_MAX))
+            stet_runfile_result(d->run, d->out->result);
         if (status == STET_OK) {
             agree(d);
             stet_runfile_summary(d->run, "savedMs", stet_value_int(there ? time_saved(d) : 0));

@@ -7,6 +7,36 @@
 #include "fleet/state.h"
 #include "os/file.h"
 
+/* What the run says about itself: its piece, what is demanded of it, and the argument that it has. */
+static stet_status continue_from(stet_project *project, const char *id, stet_state *state, stet_drive_spec *spec,
+                                 stet_value hold[4], stet_error *err) {
+    char *relative = stet_asprintf("runs/%s/state.json", id), *path = stet_project_path(project, relative);
+    stet_status status = stet_state_read(path, id, NULL, state, err);
+    stet_free(path);
+    stet_free(relative);
+    if (status == STET_OK)
+        status = stet_state_refuse_completed(state, id, err);
+    if (status != STET_OK)
+        return status;
+    stet_value options = stet_value_get(state->root, "options"), inputs = stet_value_get(state->root, "inputs");
+    const char *from = stet_value_text_at(options, "pattern", &hold[1]);
+    bool begun = state->counts.tasks[STET_TASK_COMPLETED] + state->counts.tasks[STET_TASK_FAILED] > 0;
+    spec->piece = stet_value_text_at(state->root, "piece", &hold[0]);
+    spec->space = stet_value_text_at(options, "space", &hold[2]);
+    spec->branch = stet_value_text_at(options, "branch", &hold[3]);
+    spec->demand = stet_value_get(options, "demand");
+    spec->nodes = stet_value_get(options, "nodes");
+    spec->own_argument = stet_value_find(state->root, "argument", 8, &spec->argument);
+    /* One that has begun has its inputs in its argument. */
+    if (!begun && stet_value_type(inputs) == STET_TYPE_OBJECT)
+        spec->lend = inputs;
+    if (!begun && from && stet_file_exists(from))
+        spec->pattern = from;
+    if (!spec->piece)
+        return stet_fail(err, STET_UNSUPPORTED, "run %s does not say which piece it is of", id);
+    return STET_OK;
+}
+
 stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out, stet_error *err) {
     stet_project *project;
     *out = (stet_drive_result){0};
@@ -16,32 +46,18 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
     stet_drive_spec spec = {.run_id = q->run_id,
                             .actor = q->actor,
                             .retry_failed = true,
+                            .record = true,
+                            .alone = true,
+                            .result = STET_DRIVE_SHOW_RESULT,
+                            .no_wait = q->no_wait,
                             .ctx = q->context,
                             .cancelled = q->cancelled,
                             .progress = q->progress};
     stet_state state = {0};
     char *file = NULL;
-    stet_value hold[2] = {stet_value_null(), stet_value_null()};
+    stet_value hold[4];
     if (q->run_id) {
-        char *relative = stet_asprintf("runs/%s/state.json", q->run_id);
-        char *path = stet_project_path(project, relative);
-        status = stet_state_read(path, q->run_id, NULL, &state, err);
-        stet_free(path);
-        stet_free(relative);
-        if (status == STET_OK) {
-            spec.piece = stet_value_text_at(state.root, "piece", &hold[0]);
-            spec.demand = stet_value_get(stet_value_get(state.root, "options"), "demand");
-            /* A rerun that has not begun brings its inputs, and uses the pattern file of the first run. A resumed run
-             * has both already. */
-            if (state.counts.tasks[STET_TASK_COMPLETED] + state.counts.tasks[STET_TASK_FAILED] == 0 &&
-                stet_value_type(stet_value_get(state.root, "provenance")) == STET_TYPE_OBJECT) {
-                const char *from = stet_value_text_at(stet_value_get(state.root, "options"), "pattern", &hold[1]);
-                spec.set = stet_value_get(state.root, "inputs");
-                spec.pattern = from && stet_file_exists(from) ? from : NULL;
-            }
-            if (!spec.piece)
-                status = stet_fail(err, STET_UNSUPPORTED, "run %s does not say which piece it is of", q->run_id);
-        }
+        status = continue_from(project, q->run_id, &state, &spec, hold, err);
     } else {
         /* The name of a pattern file of the project, otherwise of a piece. */
         const char *app = q->workflow ? q->workflow : q->app ? q->app : "";
@@ -50,7 +66,7 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
             spec.pattern = file;
         else
             spec.piece = app;
-        spec.set = stet_value_type(q->inputs) == STET_TYPE_OBJECT ? q->inputs : stet_value_null();
+        spec.lend = stet_value_type(q->inputs) == STET_TYPE_OBJECT ? q->inputs : stet_value_null();
     }
     if (status == STET_OK) {
         stet_drive_outcome o;
@@ -59,7 +75,13 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
         out->stood = (int64_t)o.stood;
         snprintf(out->run_id, sizeof out->run_id, "%s", o.run_id ? o.run_id : "");
         out->verdict = STET_DRIVE_COMPLETED;
-        if (status == STET_CANCELLED) {
+        if (o.occupied) {
+            out->verdict = STET_DRIVE_WAITING;
+            snprintf(out->reason, sizeof out->reason, "somebody else drives the piece");
+            if (err)
+                stet_error_clear(err);
+            status = STET_OK;
+        } else if (status == STET_CANCELLED) {
             out->verdict = STET_DRIVE_STOPPED;
             snprintf(out->reason, sizeof out->reason, "stopped");
             if (err)

@@ -34,6 +34,8 @@ void drive_close(driver *d) {
     stet_arena_release(&d->arena);
     stet_names_release(&d->tolerated);
     stet_space_close(d->space);
+    stet_lock_close(d->hold);
+    stet_free(d->held);
 }
 
 /* The piece to which a document belongs, or all pieces. The caller releases them. */
@@ -125,6 +127,8 @@ stet_status stet_drive_fresh(stet_project *project, const stet_drive_spec *spec,
                             .files_of = drive_files_of};
     stet_status status = drive_open(&d, STET_SPACE_MUST_EXIST, &opts, err);
     if (status == STET_OK)
+        status = drive_settle_lent(&d, false, err);
+    if (status == STET_OK)
         status = get_fresh(&d, name, path, out, err);
     if (status == STET_FAILED)
         stet_hint(err, "without --fresh what was made last is printed");
@@ -138,6 +142,8 @@ stet_status drive_bring_up(stet_project *project, const stet_drive_spec *spec, b
     driver d = {.project = project, .spec = spec, .out = &outcome, .distrust = distrust};
     stet_sched_opts opts = {.persist = stet_drive_persist(project)};
     stet_status status = drive_open(&d, STET_SPACE_MUST_EXIST, &opts, err);
+    if (status == STET_OK)
+        status = drive_settle_lent(&d, true, err);
     if (status == STET_OK)
         status = drive_renew_all(&d, err);
     if (status == STET_OK)
@@ -155,6 +161,13 @@ static stet_status space_changed(stet_project *project, const char *name, const 
     stet_status status = stet_space_open(project, name, STET_SPACE_READ_ONLY, &space, NULL);
     if (status == STET_OK)
         status = drive_patterns_changed(project, space, branch, changed, NULL);
+    if (status == STET_OK && !*changed) {
+        stet_value lent = stet_value_null();
+        int64_t number;
+        *changed = stet_space_branch(space, branch ? branch : "", &number, NULL) == STET_OK &&
+                   drive_any_lent(space, number, &lent, NULL) == STET_OK && stet_value_count(lent) > 0;
+        stet_value_release(lent);
+    }
     if (status == STET_OK && others && !*changed) {
         stet_observe_switch(space, stet_drive_persist(project));
         status = stet_observe_others(space, others, NULL);

@@ -161,7 +161,9 @@ static stet_status write_small(stet_tx *tx, void *ctx, stet_error *err) {
 static stet_status adjust(driver *d, const stet_piece *piece, stet_value source, bool own, stet_error *err) {
     small_change c = {d, piece->name, source, own ? d->spec->set : stet_value_null(),
                       own ? d->spec->unset : stet_value_null()};
-    stet_status status = own ? drive_accept_stored(d, piece, err) : STET_OK;
+    stet_status status = own ? drive_hold(d, piece->name, err) : STET_OK;
+    if (status == STET_OK && own)
+        status = drive_accept_stored(d, piece, err);
     if (status != STET_OK ||
         (stet_value_type(source) == STET_TYPE_NULL && stet_value_count(c.set) == 0 && stet_value_count(c.unset) == 0))
         return status;
@@ -184,12 +186,14 @@ static stet_status install(driver *d, stet_pattern *pattern, const char *piece, 
     stet_sched_installed made;
     stet_sched_setup setup = {.pattern = pattern, .piece = piece, .source = source, .ctx = d};
     if (own) {
-        setup.set = spec->set;
+        setup.set = d->lent_at_setup ? spec->lend : spec->set;
         setup.unset = spec->unset;
         setup.accept = drive_accept_new;
     }
     pattern->use_up = pattern->node_count > USE_UP_NODES;
-    stet_status status = stet_files_unsettle(d->files, err);
+    stet_status status = own ? drive_hold(d, piece, err) : STET_OK;
+    if (status == STET_OK)
+        status = stet_files_unsettle(d->files, err);
     if (status == STET_OK)
         status = stet_sched_set_up(d->sched, &setup, own ? &d->out->installed : &made, err);
     if (status != STET_OK)
@@ -225,6 +229,8 @@ static stet_status set_up_from(driver *d, pattern_file *file, const stet_piece *
         status = say_detached(before, file->given, pattern->name, err);
     if (status == STET_OK && (!same || (before && is_tied(before))))
         stet_value_put(&file->source, "tied", stet_value_bool(true));
+    /* A new piece may lack an argument that its pattern accepts, but for what the run lends. */
+    d->lent_at_setup = own && !before && stet_value_count(spec->lend) > 0;
     bool same_program =
         before && before->marked && !before->rebuild && pattern && stet_hash_equal(before->program, pattern->hash);
     if (status == STET_OK)

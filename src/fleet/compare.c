@@ -133,7 +133,7 @@ static int by_number(const void *a, const void *b) {
 
 static void count_in(group *g, const stet_fleet_record *r, int64_t now) {
     g->total++;
-    g->lives[r->lifecycle == STET_LIFE_INTERRUPTED ? STET_LIFE_INTERRUPTED : r->derived]++;
+    g->lives[r->under]++;
     g->stood += r->stood > 0 ? r->stood : 0;
     g->ran += r->ran > 0 ? r->ran : 0;
     g->saved_ms += r->saved_ms > 0 ? r->saved_ms : 0;
@@ -166,7 +166,7 @@ static stet_value group_value(group *g) {
     for (int i = 0; i < STET_LIFECYCLES; i++)
         if (i != STET_LIFE_ARCHIVED)
             stet_value_put(&lives, stet_lifecycle_name((stet_lifecycle)i), stet_value_int((int64_t)g->lives[i]));
-    int64_t bad = (int64_t)(g->lives[STET_LIFE_FAILED] + g->lives[STET_LIFE_BLOCKED]);
+    int64_t bad = (int64_t)(g->lives[STET_LIFE_FAILED] + g->lives[STET_LIFE_BLOCKED] + g->lives[STET_LIFE_RESOLVED]);
     stet_value_put(&actions, "stood", stet_value_int(g->stood));
     stet_value_put(&actions, "ran", stet_value_int(g->ran));
     stet_value_put(&actions, "hitRate", rate(g->stood, g->stood + g->ran));

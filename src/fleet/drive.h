@@ -17,7 +17,8 @@ typedef enum stet_drive_verdict {
     STET_DRIVE_FAILED,    /* a task failed */
     STET_DRIVE_BLOCKED,   /* it can't continue: something it needs is not configured */
     STET_DRIVE_STOPPED,   /* stopped on request; the rest can be resumed */
-    STET_DRIVE_PAUSED     /* `once`: one task ran, more are left */
+    STET_DRIVE_PAUSED,    /* `once`: one task ran, more are left */
+    STET_DRIVE_WAITING    /* `no_wait`: somebody else drives the piece; nothing has run */
 } stet_drive_verdict;
 
 typedef struct stet_drive_request {
@@ -27,7 +28,8 @@ typedef struct stet_drive_request {
     const char *workflow; /* the same, by workflow */
     stet_value inputs;    /* object or null, if run_id is NULL */
     const char *actor;
-    bool once; /* one task, then stop */
+    bool once;    /* one task, then stop */
+    bool no_wait; /* do not wait for a piece that somebody else drives */
     /* Reuse up-to-date results, which is what a drive does anyway; false: the driver's default. */
     bool incremental;
     /* Called between tasks: stop? May be NULL. `context` is the caller's. */

@@ -85,11 +85,14 @@ static stet_status read_head(const char *path, const char *text, size_t len, ste
         st = stet_fail(err, STET_UNSUPPORTED, "%s: schemaVersion %lld, this stet knows %d", path,
                        (long long)stet_value_as_int(version), STET_FLEET_INDEX_SCHEMA);
         stet_hint(err, "it is derived: stet registry refresh makes one of this version");
+    } else if (stet_value_type(version) == STET_TYPE_INT && stet_value_as_int(version) > 0 &&
+               stet_value_as_int(version) < STET_FLEET_INDEX_SCHEMA) {
+        out->present = false; /* rows of an older version lack members: as if there were no index */
     } else if (stet_value_as_int(version) != STET_FLEET_INDEX_SCHEMA || when == NULL || hex == NULL ||
                !stet_hash_of_hex(hex, print_len, &out->fingerprint) || stet_value_type(repos) != STET_TYPE_ARRAY ||
                stet_value_count(repos) > REPOS_MAX)
         st = corrupt(path, "its first line is not what it should be", err);
-    if (st == STET_OK) {
+    if (st == STET_OK && out->present) {
         out->generated_at = stet_arena_strdup(arena, when);
         out->repo_count = stet_value_count(repos);
         out->repos = stet_arena_alloc(arena, (out->repo_count + 1) * sizeof *out->repos);
@@ -140,7 +143,7 @@ static stet_status read_index(const char *path, const stet_buf *b, stet_arena *a
     const char *newline = memchr(b->data, '\n', b->len);
     stet_status st = newline == NULL ? corrupt(path, "it has no rows", err)
                                      : read_head(path, b->data, (size_t)(newline - b->data), arena, out, err);
-    if (st != STET_OK)
+    if (st != STET_OK || !out->present)
         return st;
     if (memcmp(tail, TAIL_OPEN, sizeof TAIL_OPEN - 1) != 0 ||
         !stet_hash_of_hex(tail + sizeof TAIL_OPEN - 1, STET_HASH_HEX - 1, &check) ||

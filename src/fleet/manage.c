@@ -86,7 +86,8 @@ static void copy_tasks(stet_runfile *run, stet_value tasks) {
 
 static stet_status make_rerun(stet_project *p, const stet_state *s, stet_value overrides, stet_value link,
                               const char *actor, char new_id[STET_RUN_ID_MAX + 1], stet_error *err) {
-    stet_value app = stet_value_get(s->root, "app"), keep[6], inputs = stet_value_get(s->root, "inputs");
+    stet_value app = stet_value_get(s->root, "app"), keep[6], inputs = stet_value_get(s->root, "inputs"),
+               argument = stet_value_null();
     inputs = stet_value_type(inputs) == STET_TYPE_OBJECT ? stet_value_retain(inputs) : stet_value_object();
     for (size_t i = 0; i < stet_value_count(overrides); i++) {
         size_t len;
@@ -101,6 +102,8 @@ static stet_status make_rerun(stet_project *p, const stet_state *s, stet_value o
                               .title = stet_value_text_at(s->root, "title", &keep[5]),
                               .actor = actor,
                               .inputs = inputs,
+                              .has_argument = stet_value_find(s->root, "argument", 8, &argument),
+                              .argument = argument,
                               .options = stet_value_get(s->root, "options"),
                               .provenance = link};
     spec.name = spec.app_id ? spec.app_id : spec.workflow_id;
@@ -154,6 +157,27 @@ stet_status stet_runs_rerun(const stet_registry *reg, const stet_fleet_record *r
     else
         stet_value_release(link);
     return st;
+}
+
+void stet_runs_undo_rerun(const stet_registry *reg, const stet_fleet_record *r, const char *new_id) {
+    const stet_registry_repo *repo = &reg->repos.at[r->repo_index];
+    char *dir = stet_file_join(repo->runs_dir, new_id), *path = stet_file_join(dir, "state.json");
+    stet_state s;
+    if (stet_state_read(path, new_id, NULL, &s, NULL) == STET_OK) {
+        bool untouched = stet_lifecycle_of(&s.counts) == STET_LIFE_QUEUED &&
+                         stet_value_text_is(stet_value_get(s.root, "loopStage"), stet_stage_name(STET_STAGE_SETUP));
+        stet_state_release(&s);
+        stet_value changes = stet_value_object();
+        stet_value_put(&changes, new_id, stet_value_null());
+        if (untouched && stet_runfile_driver(dir, NULL) != STET_DRIVER_ALIVE &&
+            stet_file_remove_tree(dir, NULL) == STET_OK &&
+            stet_overlay_update(repo->registry_dir, STET_OVERLAY_PROVENANCE, changes, NULL) != STET_OK) {
+            /* A link of a run that is not there does no harm. */
+        }
+        stet_value_release(changes);
+    }
+    stet_free(path);
+    stet_free(dir);
 }
 
 stet_status stet_runs_cancel(const stet_fleet_record *r, const char *reason, bool *asked, stet_error *err) {

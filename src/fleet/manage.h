@@ -22,6 +22,8 @@ STET_CHECKED stet_status stet_runs_rerun(const stet_registry *reg, const stet_fl
                                          stet_value *provenance, stet_error *err);
 /* Cancels a run. If nobody drives it, it is ended here: unfinished tasks become failed with status cancelled. Otherwise
  * its driver is asked to stop (`*asked`). STET_CONFLICT: nothing is left to cancel. */
+/* Takes a rerun back that could not begin: removes it if it is still as it was made. */
+void stet_runs_undo_rerun(const stet_registry *reg, const stet_fleet_record *r, const char *new_id);
 STET_CHECKED stet_status stet_runs_cancel(const stet_fleet_record *r, const char *reason, bool *asked, stet_error *err);
 
 /* The differences of two states: {same, app, inputs, options, tasks, summary, commits}. Belongs to the caller. */

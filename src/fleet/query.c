@@ -21,6 +21,7 @@ static bool has_word(const stet_fleet_record *r, const char *word) {
                               r->loop_stage,
                               r->labels,
                               stet_lifecycle_name(r->lifecycle),
+                              stet_lifecycle_name(r->under),
                               stet_lifecycle_name(r->derived),
                               r->inputs};
     for (size_t i = 0; i < sizeof in / sizeof in[0]; i++)
@@ -46,8 +47,9 @@ static bool has_text(const stet_fleet_record *r, const char *text) {
 bool stet_fleet_query_match(const stet_fleet_query *q, const stet_fleet_record *r) {
     if (q->leave_archived && r->archived)
         return false;
-    if (q->statuses != 0 && (q->statuses & 1u << r->lifecycle) == 0 &&
-        !(r->archived && (q->statuses & 1u << r->derived) != 0))
+    /* `blocked` is the word of the source for a failure that is open. */
+    unsigned life = 1u << r->lifecycle | 1u << r->under | (r->derived == STET_LIFE_BLOCKED ? 1u << r->derived : 0);
+    if (q->statuses != 0 && (q->statuses & life) == 0)
         return false;
     if (q->app != NULL && strcmp(r->app_id[0] != 0 ? r->app_id : r->workflow_id, q->app) != 0)
         return false;

@@ -457,6 +457,30 @@ static void lapse(txn *t, size_t index) {
     stet_value_put_at(&t->entries, index, e);
 }
 
+/* Do two entries run the same thing? Then one waits for the other: they would write the same files. Entries may also
+ * name one piece in different ways, which only their driver finds out (STET_DRIVE_WAITING). */
+static bool same_target(stet_value a, stet_value b) {
+    static const char *const keys[] = {"repo", "app", "workflow"};
+    bool named = stet_value_type(stet_value_get(a, "app")) == STET_TYPE_STRING ||
+                 stet_value_type(stet_value_get(a, "workflow")) == STET_TYPE_STRING;
+    if (!named)
+        return stet_value_equal(stet_value_get(a, "repo"), stet_value_get(b, "repo")) &&
+               stet_value_equal(stet_value_get(a, "runId"), stet_value_get(b, "runId"));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!stet_value_equal(stet_value_get(a, keys[i]), stet_value_get(b, keys[i])))
+            return false;
+    return true;
+}
+
+static bool waits(stet_value entries, stet_value e) {
+    for (size_t i = 0; i < stet_value_count(entries); i++) {
+        stet_value other = stet_value_at(entries, i);
+        if (status_of(other) == STET_QUEUED_LEASED && same_target(e, other))
+            return true;
+    }
+    return false;
+}
+
 static stet_value new_lease(const char *token, int64_t now, int64_t lease_ms) {
     char host[65] = "";
     stet_value lease = stet_value_object();
@@ -472,6 +496,12 @@ static stet_value new_lease(const char *token, int64_t now, int64_t lease_ms) {
 
 stet_status stet_queue_lease(const stet_queue *q, const char *repo, int64_t lease_ms, char token[STET_QUEUE_TOKEN],
                              stet_value *entry, int64_t *ready_at, stet_error *err) {
+    return stet_queue_lease_but(q, repo, lease_ms, NULL, NULL, token, entry, ready_at, err);
+}
+
+stet_status stet_queue_lease_but(const stet_queue *q, const char *repo, int64_t lease_ms,
+                                 bool (*but)(void *ctx, const char *id), void *ctx, char token[STET_QUEUE_TOKEN],
+                                 stet_value *entry, int64_t *ready_at, stet_error *err) {
     txn t;
     stet_status st = begin(q, &t, err);
     if (st != STET_OK)
@@ -485,9 +515,15 @@ stet_status stet_queue_lease(const stet_queue *q, const char *repo, int64_t leas
             lapse(&t, i);
             lapsed = true;
         }
-    for (size_t i = 0; i < n && found == n; i++)
-        if (ready(stet_value_at(t.entries, i), repo, now, &later))
+    for (size_t i = 0; i < n && found == n; i++) {
+        stet_value e = stet_value_at(t.entries, i), id = stet_value_get(e, "id");
+        if (!ready(e, repo, now, &later))
+            continue;
+        if ((but == NULL || !but(ctx, stet_value_as_string(&id, NULL))) && !waits(t.entries, e))
             found = i;
+        else if (later == 0 || now < later)
+            later = now;
+    }
     if (ready_at != NULL)
         *ready_at = found < n ? 0 : later;
     if (found == n) {

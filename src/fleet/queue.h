@@ -22,7 +22,8 @@
  * holder is a process of this machine that has ended, or when its time is over. Leases are checked when somebody wants
  * to lease.
  *
- * Order: priority (lower first), then enqueuedAt, then id.
+ * Order: priority (lower first), then enqueuedAt, then id. An entry waits while another one of the same app or run in
+ * the same project is leased; those after it proceed.
  */
 #ifndef STET_FLEET_QUEUE_H
 #define STET_FLEET_QUEUE_H
@@ -89,12 +90,17 @@ STET_CHECKED stet_status stet_queue_change(const stet_queue *q, const char *id, 
 bool stet_queue_allowed(stet_queue_status from, stet_queue_move move, stet_queue_status *to);
 
 /* Leases the next entry for this process. STET_NOT_FOUND: none is ready; then `*ready_at` (may be NULL) tells when one
- * will be, in milliseconds since 1970 (0: none waits). `token` settles the lease. Ended leases of others are returned
+ * will be, in milliseconds since 1970 (0: none waits; now or earlier: when a lease ends). `token` settles the lease. Ended leases of others are returned
  * or parked on the way. */
 #define STET_QUEUE_TOKEN 33
 STET_CHECKED stet_status stet_queue_lease(const stet_queue *q, const char *repo, int64_t lease_ms,
                                           char token[STET_QUEUE_TOKEN], stet_value *entry, int64_t *ready_at,
                                           stet_error *err);
+/* The same, but not an entry for which `but` (may be NULL) is true. */
+STET_CHECKED stet_status stet_queue_lease_but(const stet_queue *q, const char *repo, int64_t lease_ms,
+                                              bool (*but)(void *ctx, const char *id), void *ctx,
+                                              char token[STET_QUEUE_TOKEN], stet_value *entry, int64_t *ready_at,
+                                              stet_error *err);
 /* STET_CONFLICT: the lease no longer belongs to this token. */
 STET_CHECKED stet_status stet_queue_renew(const stet_queue *q, const char *id, const char *token, int64_t lease_ms,
                                           stet_error *err);

@@ -12,6 +12,7 @@
 #include "os/file.h"
 
 #define INPUT_MEMBER_MAX 200
+#define GENERATION_MAX   ((int64_t)1 << 52)
 
 const char *stet_freshness_name(stet_freshness f) {
     static const char *const names[] = {"valid", "stale", "missing"};
@@ -66,6 +67,12 @@ static const char *digest_inputs(stet_value inputs, stet_arena *arena) {
     return out;
 }
 
+/* Its whole argument, which has its inputs in it; otherwise what was set for it. */
+static stet_value what_it_had(stet_value root) {
+    stet_value argument = stet_value_get(root, "argument");
+    return stet_value_type(argument) == STET_TYPE_OBJECT ? argument : stet_value_get(root, "inputs");
+}
+
 stet_provenance stet_provenance_read(stet_value v, stet_arena *arena) {
     stet_provenance p = {.rerun_of = text_of(v, "rerunOf", arena),
                          .rerun_of_repo = copy_text(stet_value_get(v, "rerunOfRepo"), 4096, arena),
@@ -78,6 +85,8 @@ stet_provenance stet_provenance_read(stet_value v, stet_arena *arena) {
         p.generation = 0;
     else if (p.generation < 1)
         p.generation = 1;
+    else if (p.generation > GENERATION_MAX) /* the next one must be a number, too */
+        p.generation = GENERATION_MAX;
     return p;
 }
 
@@ -125,9 +134,73 @@ bool stet_fleet_record_has_label(const stet_fleet_record *r, const char *label) 
     return false;
 }
 
+static const char *hash_text(stet_value v, stet_arena *arena) {
+    char hex[STET_HASH_HEX];
+    size_t len;
+    char *text = stet_json_print(v, STET_JSON_CANONICAL, &len);
+    stet_hash_hex(stet_hash_of(text, len), hex);
+    stet_free(text);
+    return stet_arena_strndup(arena, hex, 16);
+}
+
+/* Only for runs of pieces: what other programs ran is not known. */
+static void derive_work(stet_value root, stet_arena *arena, stet_fleet_record *r) {
+    static const char *const of_place[] = {"space", "branch"}, *const of_part[] = {"demand", "nodes"};
+    stet_value options = stet_value_get(root, "options"), v = stet_value_object(), argument;
+    r->work = r->place = "";
+    for (size_t i = 0; i < 2; i++)
+        stet_value_put(&v, of_place[i], stet_value_retain(stet_value_get(options, of_place[i])));
+    stet_value_put(&v, "piece", stet_value_string(r->piece));
+    if (r->piece[0] != 0 && !stet_value_as_bool(stet_value_get(options, "ownArgument")))
+        r->place = hash_text(v, arena);
+    for (size_t i = 0; i < 2; i++) {
+        stet_value part = stet_value_get(options, of_part[i]);
+        r->part += stet_value_count(part) > 0;
+        stet_value_put(&v, of_part[i], stet_value_retain(part));
+    }
+    if (r->piece[0] != 0 && stet_value_find(root, "argument", 8, &argument)) {
+        stet_value_put(&v, "argument", stet_value_retain(argument));
+        r->work = hash_text(v, arena);
+    }
+    stet_value_release(v);
+}
+
+stet_lifecycle stet_fleet_record_surface(const stet_fleet_record *r) {
+    return r->derived == STET_LIFE_BLOCKED && r->counts.tasks[STET_TASK_FAILED] > 0 ? STET_LIFE_FAILED : r->derived;
+}
+
+/* "no ok.txt here (exit 3)": the last line that a command printed tells more than its exit status. "" if there is none. */
+static const char *last_words(stet_value details, stet_arena *arena) {
+    static const char *const streams[] = {"stderr", "stdout"};
+    stet_value code = stet_value_get(details, "exit");
+    for (size_t i = 0; i < 2 && stet_value_type(code) == STET_TYPE_INT; i++) {
+        stet_value v = stet_value_get(details, streams[i]);
+        size_t len = 0, from;
+        const char *s = stet_value_as_string(&v, &len);
+        if (s == NULL)
+            continue;
+        len = strnlen(s, len);
+        while (len > 0 && (s[len - 1] == '\n' || s[len - 1] == ' ' || s[len - 1] == '\r'))
+            len--;
+        for (from = len; from > 0 && s[from - 1] != '\n' && s[from - 1] != '\r';)
+            from--;
+        if (len == from)
+            continue;
+        size_t most = STET_FLEET_RECORD_MESSAGE_MAX - 24, n = len - from < most ? len - from : most;
+        char text[STET_FLEET_RECORD_MESSAGE_MAX];
+        snprintf(text, sizeof text, "%.*s (exit %lld)", (int)stet_utf8_valid_prefix(s + from, n), s + from,
+                 (long long)stet_value_as_int(code));
+        return stet_arena_strdup(arena, text);
+    }
+    return "";
+}
+
 static void derive_failure(const stet_state *s, stet_arena *arena, stet_fleet_record *r) {
     stet_value error = stet_value_get(s->failed, "error");
     r->failed_task = text_of(s->failed, "id", arena);
+    r->failed_message = last_words(stet_value_get(error, "details"), arena);
+    if (r->failed_message[0] != 0)
+        return;
     if (stet_value_type(error) == STET_TYPE_OBJECT)
         error = stet_value_get(error, "message");
     r->failed_message = copy_text(error, STET_FLEET_RECORD_MESSAGE_MAX, arena);
@@ -147,7 +220,7 @@ void stet_fleet_record_derive(const stet_state *s, const char *repo, uint32_t re
                            .created_at = text_of(root, "createdAt", arena),
                            .updated_at = text_of(root, "updatedAt", arena),
                            .loop_stage = text_of(root, "loopStage", arena),
-                           .inputs = digest_inputs(stet_value_get(root, "inputs"), arena),
+                           .inputs = digest_inputs(what_it_had(root), arena),
                            .labels = stet_labels_text(stet_value_get(root, "labels"), arena),
                            .provenance = stet_provenance_read(stet_value_get(root, "provenance"), arena),
                            .created_ms = s->created_ms,
@@ -163,9 +236,11 @@ void stet_fleet_record_derive(const stet_state *s, const char *repo, uint32_t re
                            .repo = repo,
                            .repo_index = repo_index,
                            .archived_at = "",
-                           .archive_reason = ""};
-    r.lifecycle = r.derived;
+                           .archive_reason = "",
+                           .resolved_by = ""};
+    r.lifecycle = r.under = stet_fleet_record_surface(&r);
     derive_failure(s, arena, &r);
+    derive_work(root, arena, &r);
     *out = r;
 }
 
@@ -203,8 +278,10 @@ static const field fields[] = {
     {"loopStage", TEXT, AT(loop_stage)},
     {"modified", NUMBER, AT(stamp.mtime_ns)},
     {"openFeedback", COUNT, AT(counts.open_feedback)},
+    {"part", NUMBER, AT(part)},
     {"pending", COUNT, AT(counts.tasks[STET_TASK_PENDING])},
     {"piece", TEXT, AT(piece)},
+    {"place", TEXT, AT(place)},
     {"ran", NUMBER, AT(ran)},
     {"repo", COUNT, AT(repo_index)},
     {"rerunActor", TEXT, AT(provenance.actor)},
@@ -221,6 +298,7 @@ static const field fields[] = {
     {"stood", NUMBER, AT(stood)},
     {"title", TEXT, AT(title)},
     {"updatedAt", TEXT, AT(updated_at)},
+    {"work", TEXT, AT(work)},
     {"workflowId", TEXT, AT(workflow_id)},
 };
 #define FIELDS (sizeof fields / sizeof fields[0])
@@ -295,7 +373,7 @@ stet_status stet_fleet_record_read(const char *line, size_t len, const char *con
     for (size_t i = 0; i < FIELDS; i++)
         if (fields[i].kind == TEXT)
             *(const char **)(void *)((char *)&r + fields[i].at) = "";
-    r.archived_at = r.archive_reason = "";
+    r.archived_at = r.archive_reason = r.resolved_by = "";
     size_t f = 0;
     for (size_t i = 0; i < stet_value_count(v) && st == STET_OK; i++) {
         const char *key = stet_value_key_at(v, i, NULL);
@@ -315,7 +393,8 @@ stet_status stet_fleet_record_read(const char *line, size_t len, const char *con
     r.repo = repos[r.repo_index];
     for (int i = 0; i < STET_TASK_STATUSES; i++)
         r.counts.total += r.counts.tasks[i];
-    r.lifecycle = r.derived = stet_lifecycle_of(&r.counts);
+    r.derived = stet_lifecycle_of(&r.counts);
+    r.lifecycle = r.under = stet_fleet_record_surface(&r);
     *out = r;
     return STET_OK;
 }
@@ -347,6 +426,7 @@ stet_value stet_fleet_record_value(const stet_fleet_record *r) {
     stet_value_put(&v, "loopStage", stet_value_string(r->loop_stage));
     stet_value_put(&v, "lifecycle", stet_value_string(stet_lifecycle_name(r->lifecycle)));
     stet_value_put(&v, "derivedLifecycle", stet_value_string(stet_lifecycle_name(r->derived)));
+    stet_value_put(&v, "resolvedBy", text_or_null(r->resolved_by));
     stet_value_put(&v, "archived", stet_value_bool(r->archived));
     stet_value_put(&v, "archivedAt", text_or_null(r->archived_at));
     stet_value_put(&v, "archiveReason", text_or_null(r->archive_reason));

@@ -33,6 +33,10 @@ typedef struct stet_fleet_record {
     const char *inputs; /* shortened, for text search */
     const char *failed_task, *failed_message;
     const char *labels; /* each followed by '\n' */
+    /* What it ran, as hashes: its piece with its argument and what was demanded; and its piece alone, "" if the argument
+     * was this run's alone. `part`: not all of the piece was demanded. */
+    const char *work, *place;
+    int64_t part;
     stet_provenance provenance;
     int64_t created_ms, updated_ms;
     int64_t stood, ran, saved_ms, active_ms; /* from its summary; 0 if absent */
@@ -45,6 +49,8 @@ typedef struct stet_fleet_record {
     uint32_t repo_index;
     /* Overlays, set when the registry is loaded. */
     stet_lifecycle lifecycle;
+    stet_lifecycle under;    /* the same without the archive mark */
+    const char *resolved_by; /* the run that mended what failed in this one; "" if there is none */
     bool archived;
     const char *archived_at, *archive_reason;
     stet_freshness freshness;
@@ -52,6 +58,8 @@ typedef struct stet_fleet_record {
 } stet_fleet_record;
 
 const char *stet_freshness_name(stet_freshness f);
+/* The lifecycle that people mean: a run with open feedback and a failed task has failed. */
+stet_lifecycle stet_fleet_record_surface(const stet_fleet_record *r);
 
 /* Fills in everything that comes from the source. `repo` is borrowed for the record's lifetime. */
 void stet_fleet_record_derive(const stet_state *s, const char *repo, uint32_t repo_index, stet_arena *arena,

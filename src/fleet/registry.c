@@ -148,6 +148,8 @@ static stet_status find_repos(stet_registry *reg, const stet_registry_opts *opts
             stet_free(path);
         }
     }
+    if (opts->also != NULL && opts->scope == STET_SCOPE_HOME)
+        add_repo(reg, opts->also, false);
     if (reg->repos.len > 1)
         qsort(reg->repos.at, reg->repos.len, sizeof *reg->repos.at, by_root);
     for (size_t i = 0; i < reg->repos.len; i++)
@@ -287,18 +289,20 @@ static void lay_over(stet_registry *reg, stet_fleet_record *r) {
     size_t len = strlen(r->id);
     stet_value mark;
     r->archived = stet_value_find(repo->overlays[STET_OVERLAY_ARCHIVE], r->id, len, &mark);
-    r->lifecycle = r->derived;
+    r->under = stet_fleet_record_surface(r);
+    if (is_under_way(r)) {
+        char *dir = stet_fleet_record_dir(r);
+        if (stet_runfile_driver(dir, NULL) == STET_DRIVER_GONE)
+            r->under = STET_LIFE_INTERRUPTED;
+        stet_free(dir);
+    }
+    r->lifecycle = r->under;
     if (r->archived) {
         stet_value at = stet_value_get(mark, "archivedAt"), reason = stet_value_get(mark, "reason");
         const char *when = stet_value_as_string(&at, NULL), *why = stet_value_as_string(&reason, NULL);
         r->archived_at = when != NULL ? stet_arena_strdup(&reg->arena, when) : "";
         r->archive_reason = why != NULL ? stet_arena_strdup(&reg->arena, why) : "";
         r->lifecycle = STET_LIFE_ARCHIVED;
-    } else if (is_under_way(r)) {
-        char *dir = stet_fleet_record_dir(r);
-        if (stet_runfile_driver(dir, NULL) == STET_DRIVER_GONE)
-            r->lifecycle = STET_LIFE_INTERRUPTED;
-        stet_free(dir);
     }
     /* The origin that the run itself names takes precedence over a link in the overlay. */
     if (r->provenance.generation == 0 && stet_value_find(repo->overlays[STET_OVERLAY_PROVENANCE], r->id, len, &mark))
@@ -398,10 +402,11 @@ stet_status stet_registry_load(const stet_registry_opts *opts, stet_registry **o
         return st;
     assert(reg != NULL);
     *out = reg;
-    for (size_t i = 0; i < reg->records.len; i++) {
+    for (size_t i = 0; i < reg->records.len; i++)
         lay_over(reg, reg->records.at[i]);
+    stet_registry_resolve(reg);
+    for (size_t i = 0; i < reg->records.len; i++)
         reg->counts[reg->records.at[i]->lifecycle]++;
-    }
     return STET_OK;
 }
 

@@ -39,6 +39,7 @@ typedef enum stet_fleet_index_status {
 typedef struct stet_registry_opts {
     const char *home; /* STET_HOME */
     const char *root; /* any path in the current project; NULL: none (then scope must be home) */
+    const char *also; /* the root of one more project to look at, listed or not; NULL: none */
     stet_scope scope;
     bool verify;
     bool (*cancelled)(void *context); /* may be NULL */
@@ -81,6 +82,9 @@ typedef struct stet_registry {
 STET_CHECKED stet_status stet_registry_load(const stet_registry_opts *opts, stet_registry **out, stet_error *err);
 STET_CHECKED stet_status stet_registry_refresh(const stet_registry_opts *opts, stet_registry **out, stet_error *err);
 void stet_registry_free(stet_registry *reg); /* NULL is fine */
+
+/* In resolve.c: finds for each failed run the later run that mended it. Part of loading. */
+void stet_registry_resolve(stet_registry *reg);
 
 const char *stet_fleet_index_status_name(stet_fleet_index_status s);
 

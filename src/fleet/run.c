@@ -198,6 +198,8 @@ static stet_value first_state(const stet_project *p, const char *id, const stet_
     stet_value_put(&s, "title", stet_runfile_text(title));
     stet_value_put(&s, "loopStage", stet_value_string(stet_stage_name(spec->stage)));
     stet_value_put(&s, "inputs", object_or_empty(spec->inputs));
+    if (spec->has_argument)
+        stet_value_put(&s, "argument", stet_value_retain(spec->argument));
     stet_value_put(&s, "options", object_or_empty(spec->options));
     stet_value_put(&s, "labels",
                    stet_value_type(spec->labels) == STET_TYPE_ARRAY ? stet_value_retain(spec->labels)
@@ -310,6 +312,8 @@ stet_status stet_runfile_open(stet_project *p, const char *id, stet_runfile **ou
     }
     if (st == STET_OK)
         st = stet_state_read(run->state_path, id, NULL, &s, err);
+    if (st == STET_OK)
+        st = stet_state_refuse_completed(&s, id, err);
     if (st == STET_OK)
         st = stet_file_remove(run->cancel_path, err);
     stet_free(dir);

@@ -54,8 +54,10 @@ typedef struct stet_runfile_spec {
     const char *title;                            /* NULL: the app's title */
     const char *actor;                            /* who requested it; NULL: the user's name */
     stet_value inputs, options;                   /* objects, or null */
-    stet_value labels;                            /* array of strings, or null */
-    stet_value provenance;                        /* {rerunOf, ...} or null */
+    bool has_argument;                            /* `argument` is what the whole argument will be, under `inputs` */
+    stet_value argument;
+    stet_value labels;     /* array of strings, or null */
+    stet_value provenance; /* {rerunOf, ...} or null */
     /* The first stage. STET_STAGE_SETUP: it will be driven later. Any other: the creator drives it, so that the run is
      * interrupted and not queued if that process dies at once. */
     stet_stage stage;
@@ -70,7 +72,7 @@ typedef struct stet_task_spec {
 /* Creates the run's directory with a state.json in it, visible only when complete, and takes its lock. */
 STET_CHECKED stet_status stet_runfile_create(stet_project *p, const stet_runfile_spec *spec, stet_runfile **out,
                                              stet_error *err);
-/* Continues a run. STET_BUSY: it is being driven. STET_NOT_FOUND: no such run. STET_CORRUPT, STET_UNSUPPORTED: its
+/* Continues a run. STET_BUSY: it is being driven. STET_CONFLICT: it is completed. STET_NOT_FOUND: no such run. STET_CORRUPT, STET_UNSUPPORTED: its
  * state can't be trusted. Tasks that were running are pending again; an old request to cancel is forgotten. */
 STET_CHECKED stet_status stet_runfile_open(stet_project *p, const char *id, stet_runfile **out, stet_error *err);
 
@@ -79,13 +81,19 @@ const char *stet_runfile_dir(const stet_runfile *run); /* absolute */
 stet_value stet_runfile_state(stet_runfile *run);      /* as it would be written; borrowed until the next change */
 bool stet_runfile_has_task(const stet_runfile *run, const char *id, stet_task_status *status);
 
+/* The argument that the run has, as a whole. True: it had another one before. */
+bool stet_runfile_argument(stet_runfile *run, stet_value argument);
+void stet_runfile_option(stet_runfile *run, const char *name, stet_value item); /* consumes item */
+/* The result of the run, for runs whose result the piece does not keep. */
+void stet_runfile_result(stet_runfile *run, stet_value result);
 void stet_runfile_stage(stet_runfile *run, stet_stage stage);
 void stet_runfile_task(stet_runfile *run, const char *id, const stet_task_spec *spec); /* declares the task, pending */
 void stet_runfile_task_start(stet_runfile *run, const char *id);                       /* one more attempt */
 void stet_runfile_task_done(stet_runfile *run, const char *id, const stet_hash *result); /* resolves its feedback */
 void stet_runfile_task_failed(stet_runfile *run, const char *id, const stet_error *why); /* opens feedback */
 void stet_runfile_task_skipped(stet_runfile *run, const char *id, const char *why);
-void stet_runfile_task_reset(stet_runfile *run, const char *id); /* pending again, from any status */
+void stet_runfile_skip_failed(stet_runfile *run, const char *why); /* all that are failed */
+void stet_runfile_task_reset(stet_runfile *run, const char *id);   /* pending again, from any status */
 /* A path for the output of the task, recorded in the task; its directory exists. Absolute; belongs to the handle, and
  * is valid until the next call. NULL after a failure. */
 const char *stet_runfile_task_log(stet_runfile *run, const char *id);

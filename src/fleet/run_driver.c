@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -47,9 +48,14 @@ stet_status stet_runfile_lock(stet_runfile *run, const char *dir, const char *ac
         stet_value_put(&owner, "since", stet_runfile_now());
         stet_buf b = STET_BUF(0);
         stet_json_write(&b, owner, STET_JSON_CANONICAL);
-        stet_buf_char(&b, '\n');
         stet_value_release(owner);
-        int fd = stet_sys_open(path, O_WRONLY | O_NOFOLLOW | O_TRUNC, 0644);
+        /* One write over what the last owner wrote, with blanks behind it: whoever is killed here leaves a whole text. */
+        struct stat sb;
+        size_t was = stet_sys_lstat(path, &sb) == 0 && sb.st_size < (off_t)OWNER_MAX ? (size_t)sb.st_size : 0;
+        while (b.len + 1 < was)
+            stet_buf_char(&b, ' ');
+        stet_buf_char(&b, '\n');
+        int fd = stet_sys_open(path, O_WRONLY | O_NOFOLLOW, 0644);
         if (fd < 0)
             st = stet_fail_errno(err, errno, "%s", path);
         else {

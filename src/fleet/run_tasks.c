@@ -182,6 +182,27 @@ void stet_runfile_task_skipped(stet_runfile *run, const char *id, const char *wh
     stet_runfile_changed(run, false);
 }
 
+/* The ids of the tasks with this status, as they are now. The caller releases them. */
+static stet_value tasks_that_are(const stet_runfile *run, stet_task_status wanted) {
+    stet_value ids = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(run->tasks); i++) {
+        stet_value task = stet_value_at(run->tasks, i);
+        stet_task_status status;
+        if (stet_task_status_of(stet_value_get(task, "status"), &status) && status == wanted)
+            stet_value_push(&ids, stet_value_retain(stet_value_get(task, "id")));
+    }
+    return ids;
+}
+
+void stet_runfile_skip_failed(stet_runfile *run, const char *why) {
+    stet_value ids = tasks_that_are(run, STET_TASK_FAILED);
+    for (size_t i = 0; i < stet_value_count(ids); i++) {
+        stet_value id = stet_value_at(ids, i);
+        stet_runfile_task_skipped(run, stet_value_as_string(&id, NULL), why);
+    }
+    stet_value_release(ids);
+}
+
 void stet_runfile_task_reset(stet_runfile *run, const char *id) {
     size_t index;
     stet_value task = take_task(run, id, &index);
@@ -216,6 +237,26 @@ const char *stet_runfile_task_log(stet_runfile *run, const char *id) {
     }
     stet_free(logs);
     return st == STET_OK ? run->log_path : NULL;
+}
+
+bool stet_runfile_argument(stet_runfile *run, stet_value argument) {
+    stet_value had;
+    bool other = stet_value_find(run->state, "argument", 8, &had) && !stet_value_equal(had, argument);
+    stet_value_put(&run->state, "argument", stet_value_retain(argument));
+    stet_runfile_changed(run, false);
+    return other;
+}
+
+void stet_runfile_option(stet_runfile *run, const char *name, stet_value item) {
+    stet_value options = stet_value_retain(stet_value_get(run->state, "options"));
+    stet_value_put(&options, name, item);
+    stet_value_put(&run->state, "options", options);
+    stet_runfile_changed(run, false);
+}
+
+void stet_runfile_result(stet_runfile *run, stet_value result) {
+    stet_value_put(&run->state, "result", stet_value_retain(result));
+    stet_runfile_changed(run, false);
 }
 
 void stet_runfile_stage(stet_runfile *run, stet_stage stage) {
@@ -298,15 +339,12 @@ void stet_runfile_cancel_rest(stet_runfile *run, const char *reason) {
 stet_status stet_runfile_finish(stet_runfile *run, stet_error *err) {
     /* Declared, and never needed: it stands, or what it waits for failed. Left pending it would look like work to come.
      */
-    for (size_t i = 0; i < stet_value_count(run->tasks); i++) {
-        stet_value task = stet_value_at(run->tasks, i), id = stet_value_get(task, "id");
-        stet_task_status status;
-        if (!stet_task_status_of(stet_value_get(task, "status"), &status) || status != STET_TASK_PENDING)
-            continue;
-        char *copy = stet_strdup(stet_value_as_string(&id, NULL));
-        stet_runfile_task_skipped(run, copy, "the drive ended without a need for it");
-        stet_free(copy);
+    stet_value ids = tasks_that_are(run, STET_TASK_PENDING);
+    for (size_t i = 0; i < stet_value_count(ids); i++) {
+        stet_value id = stet_value_at(ids, i);
+        stet_runfile_task_skipped(run, stet_value_as_string(&id, NULL), "the drive ended without a need for it");
     }
+    stet_value_release(ids);
     stet_runfile_stage(run, STET_STAGE_DONE);
     run->dirty = true;
     return stet_runfile_flush(run, err);

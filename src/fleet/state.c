@@ -7,13 +7,14 @@
 
 #include "base/json.h"
 #include "base/map.h"
+#include "base/text.h"
 #include "os/clock.h"
 #include "os/file.h"
 
 static const char *const task_names[STET_TASK_STATUSES] = {"pending", "running", "completed", "failed", "skipped"};
 static const char *const stage_names[STET_STAGES] = {"setup", "running", "settling", "verifying", "done"};
-static const char *const life_names[STET_LIFECYCLES] = {"queued", "running",  "blocked",    "completed",
-                                                        "failed", "archived", "interrupted"};
+static const char *const life_names[STET_LIFECYCLES] = {"queued", "running",  "blocked",     "completed",
+                                                        "failed", "archived", "interrupted", "resolved"};
 
 const char *stet_task_status_name(stet_task_status s) {
     return task_names[s];
@@ -215,7 +216,7 @@ static void take_task(void *ctx, stet_value task) {
 static stet_status check_one_feedback(stet_value feedback, stet_state_counts *c, stet_error *err) {
     static const member table[] = {OPTIONAL("id", STET_TYPE_STRING), OPTIONAL("message", STET_TYPE_STRING),
                                    REQUIRED("status", STET_TYPE_STRING), OPTIONAL("task", STET_TYPE_STRING)};
-    static const char *const names[] = {"open", "tasked", "resolved"};
+    static const char *const names[] = {"open", "tasked", "resolved", "rejected"};
     stet_value v[MEMBERS(table)];
     stet_status st = check_members(feedback, table, MEMBERS(table), v, err);
     if (st != STET_OK)
@@ -223,8 +224,8 @@ static stet_status check_one_feedback(stet_value feedback, stet_state_counts *c,
     size_t len;
     const char *s = stet_value_as_string(&v[2], &len);
     int which;
-    if (!name_in(names, 3, s, len, &which))
-        return stet_fail(err, STET_CORRUPT, "status is \"%.40s\", expected open, tasked or resolved", s);
+    if (!name_in(names, 4, s, len, &which))
+        return stet_fail(err, STET_CORRUPT, "status is \"%.40s\", expected open, tasked, resolved or rejected", s);
     if (which < 2)
         c->open_feedback++;
     return STET_OK;
@@ -494,4 +495,14 @@ void stet_state_release(stet_state *s) {
     stet_value_release(s->root);
     stet_value_release(s->failed);
     *s = (stet_state){0};
+}
+
+stet_status stet_state_refuse_completed(const stet_state *s, const char *id, stet_error *err) {
+    stet_value stage = stet_value_get(s->root, "loopStage");
+    if (stet_lifecycle_of(&s->counts) != STET_LIFE_COMPLETED ||
+        !stet_value_text_is(stage, stet_stage_name(STET_STAGE_DONE)))
+        return STET_OK;
+    stet_fail(err, STET_CONFLICT, "run %s is completed, and stays as it is", id);
+    stet_hint(err, "run it again as a new run: stet runs rerun %s --drive", id);
+    return STET_CONFLICT;
 }

@@ -51,7 +51,7 @@ typedef enum stet_stage {
     STET_STAGES
 } stet_stage;
 
-/* The seven states that a record may show. The first five are derived from the source; the last two are overlays. */
+/* The states that a record may show. The first five are derived from the source; the others are overlays. */
 typedef enum stet_lifecycle {
     STET_LIFE_QUEUED,
     STET_LIFE_RUNNING,
@@ -60,6 +60,7 @@ typedef enum stet_lifecycle {
     STET_LIFE_FAILED,
     STET_LIFE_ARCHIVED,
     STET_LIFE_INTERRUPTED,
+    STET_LIFE_RESOLVED,
     STET_LIFECYCLES
 } stet_lifecycle;
 
@@ -121,6 +122,9 @@ STET_CHECKED stet_status stet_state_parse(const char *bytes, size_t len, const c
 STET_CHECKED stet_status stet_state_parse_survey(const char *bytes, size_t len, const char *expected_id,
                                                  stet_state *out, stet_error *err);
 void stet_state_release(stet_state *s);
+/* STET_CONFLICT: the run is completed, and its driver came to the end. It is not continued. One that was left between
+ * its last task and its end is. */
+STET_CHECKED stet_status stet_state_refuse_completed(const stet_state *s, const char *id, stet_error *err);
 stet_state_stamp stet_stamp_of(const struct stat *st);
 bool stet_stamp_equal(const stet_state_stamp *a, const stet_state_stamp *b);
 

@@ -1,6 +1,7 @@
 /* work.c - the queue's workers: threads that lease, drive and settle, and one that renews their leases. */
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -9,9 +10,11 @@
 
 #define WORKERS_MAX 64
 #define IDLE_MS     100
+#define WAITING_MAX 256
+#define WAITING_US  500000
 
 const char *stet_drive_verdict_name(stet_drive_verdict v) {
-    static const char *const names[] = {"completed", "failed", "blocked", "stopped", "paused"};
+    static const char *const names[] = {"completed", "failed", "blocked", "stopped", "paused", "waiting"};
     return names[v];
 }
 
@@ -46,6 +49,12 @@ struct shift {
     stet_error failure; /* the first */
     size_t count;
     worker workers[WORKERS_MAX];
+    /* Entries whose piece somebody else drives, and until when they are passed over. */
+    struct {
+        char id[128];
+        int64_t until_us;
+    } waiting[WAITING_MAX];
+    size_t waiting_next;
 };
 
 static bool stopped(shift *s) {
@@ -79,7 +88,7 @@ static stet_queue_outcome outcome_of(stet_status st, const stet_drive_result *r)
     static const stet_queue_outcome verdicts[] = {
         [STET_DRIVE_COMPLETED] = STET_OUTCOME_DONE, [STET_DRIVE_FAILED] = STET_OUTCOME_FAILED,
         [STET_DRIVE_BLOCKED] = STET_OUTCOME_PARKED, [STET_DRIVE_STOPPED] = STET_OUTCOME_RETURN,
-        [STET_DRIVE_PAUSED] = STET_OUTCOME_RETURN,
+        [STET_DRIVE_PAUSED] = STET_OUTCOME_RETURN,  [STET_DRIVE_WAITING] = STET_OUTCOME_RETURN,
     };
     switch (st) {
     case STET_OK:
@@ -115,6 +124,20 @@ static void count(shift *s, stet_value entry, const stet_drive_result *r) {
     pthread_mutex_unlock(&s->mutex);
 }
 
+static void give_back(shift *s) {
+    pthread_mutex_lock(&s->mutex);
+    s->taken--;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+static void pass_over(shift *s, const char *id) {
+    pthread_mutex_lock(&s->mutex);
+    size_t at = s->waiting_next++ % WAITING_MAX;
+    snprintf(s->waiting[at].id, sizeof s->waiting[at].id, "%s", id);
+    s->waiting[at].until_us = stet_clock_monotonic_us() + WAITING_US;
+    pthread_mutex_unlock(&s->mutex);
+}
+
 static void work_on(worker *w, stet_value entry) {
     shift *s = w->shift;
     stet_error why = STET_ERROR_INIT;
@@ -128,6 +151,7 @@ static void work_on(worker *w, stet_value entry) {
                                   .inputs = stet_value_get(entry, "inputs"),
                                   .actor = s->opts->actor,
                                   .incremental = true,
+                                  .no_wait = true,
                                   .cancelled = drive_cancelled,
                                   .context = w};
     stet_status st = s->opts->driver(&request, &result, &why);
@@ -136,7 +160,11 @@ static void work_on(worker *w, stet_value entry) {
     stet_error lost = STET_ERROR_INIT;
     st = stet_queue_settle(s->q, w->id, w->token, outcome, s->retry_ms, result.run_id, note[0] != 0 ? note : NULL,
                            &settled, &lost);
-    if (st == STET_OK) {
+    if (st == STET_OK && result.verdict == STET_DRIVE_WAITING) {
+        pass_over(s, w->id);
+        give_back(s);
+        stet_value_release(settled);
+    } else if (st == STET_OK) {
         count(s, settled, &result);
         stet_value_release(settled);
     } else if (st == STET_CONFLICT || st == STET_NOT_FOUND)
@@ -153,12 +181,6 @@ static bool may_take(shift *s) {
         s->taken++;
     pthread_mutex_unlock(&s->mutex);
     return ok;
-}
-
-static void give_back(shift *s) {
-    pthread_mutex_lock(&s->mutex);
-    s->taken--;
-    pthread_mutex_unlock(&s->mutex);
 }
 
 static bool others_busy(shift *s) {
@@ -180,6 +202,17 @@ static void set_busy(worker *w, stet_value entry) {
     pthread_mutex_unlock(&w->shift->mutex);
 }
 
+static bool is_waiting(void *ctx, const char *id) {
+    shift *s = ctx;
+    bool waiting = false;
+    int64_t now = stet_clock_monotonic_us();
+    pthread_mutex_lock(&s->mutex);
+    for (size_t i = 0; i < WAITING_MAX && !waiting; i++)
+        waiting = s->waiting[i].until_us > now && strcmp(s->waiting[i].id, id) == 0;
+    pthread_mutex_unlock(&s->mutex);
+    return waiting;
+}
+
 static void *worker_main(void *arg) {
     worker *w = arg;
     shift *s = w->shift;
@@ -187,7 +220,8 @@ static void *worker_main(void *arg) {
         stet_error why = STET_ERROR_INIT;
         stet_value entry;
         int64_t ready_at = 0;
-        stet_status st = stet_queue_lease(s->q, s->opts->repo, s->lease_ms, w->token, &entry, &ready_at, &why);
+        stet_status st =
+            stet_queue_lease_but(s->q, s->opts->repo, s->lease_ms, is_waiting, s, w->token, &entry, &ready_at, &why);
         if (st == STET_OK) {
             set_busy(w, entry);
             work_on(w, entry);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
+#include "mcp/compact.h"
 #include "mcp/internal.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -92,6 +94,15 @@ static void warn(stet_op_ctx *ctx, const char *format, ...) {
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     mcp_log(r->s, STET_MCP_LOG_ERROR, "%s: warning: %s", ctx->op->name, message);
+    if (atomic_load(&r->s->told_from) > MCP_LEVEL_WARNING)
+        return;
+    stet_value params = stet_value_object();
+    stet_buf text = STET_BUF(0);
+    stet_value_put(&params, "level", stet_value_string(mcp_levels[MCP_LEVEL_WARNING]));
+    stet_value_put(&params, "logger", stet_value_string(ctx->op->name));
+    stet_value_put(&params, "data", stet_value_stringf("%s", message));
+    stet_rpc_write_notification(&text, "notifications/message", params);
+    mcp_tell(r->s, r, false, &text, NULL);
 }
 
 static stet_status check_path(const char *root, const char *dir, const char *name, stet_value path, stet_error *err) {
@@ -147,6 +158,7 @@ static stet_status confine(stet_op_ctx *ctx, stet_value args, stet_error *err) {
 static stet_status run_op(mcp_request *r, const stet_op *op, stet_value given, stet_value *result, stet_error *err) {
     stet_op_ctx ctx = {.op = op,
                        .json = true,
+                       .confined = !r->s->o.outside,
                        .cwd = r->s->dir,
                        .surface = r,
                        .project = open_project,
@@ -233,10 +245,11 @@ static stet_status first_page(mcp_request *r, char *text, size_t len, stet_value
     return stet_fail(err, STET_LIMIT, "the result has %zu bytes, more than can be kept for paging", len);
 }
 
-static stet_value error_result(const stet_error *err) {
+static stet_value error_result(const stet_error *err, bool whole) {
     stet_value v = stet_value_object(), content = stet_value_array(), wrapper = stet_value_object();
     size_t len;
-    stet_value_put(&wrapper, "error", stet_error_value(err));
+    stet_value said = stet_error_value(err);
+    stet_value_put(&wrapper, "error", whole ? said : stet_mcp_speak_in(said));
     char *text = stet_json_print(wrapper, STET_JSON_CANONICAL, &len);
     add_text(&content, stet_value_string_n(text, len));
     stet_value_put(&v, "content", content);
@@ -254,11 +267,14 @@ static void add_events(const mcp_request *r, stet_value *content) {
                  stet_value_string("More events were left out: a request with a progressToken gets each as it comes"));
 }
 
-/* What the command line prints as JSON, as text and as a value. Consumes `result`. */
-static stet_status value_result(mcp_request *r, stet_value result, stet_value *out, stet_error *err) {
+/* What the command line prints as JSON, cut down for a model, as text and as a value. Consumes `result`. */
+static stet_status value_result(mcp_request *r, stet_value result, stet_value fields, stet_value *out,
+                                stet_error *err) {
     size_t len;
-    char *text = stet_json_print(result, STET_JSON_CANONICAL, &len);
     stet_status verdict = stet_op_verdict(r->op, result);
+    if (!r->s->o.filter.whole)
+        result = stet_mcp_speak_in(stet_mcp_compact(r->op, result, fields));
+    char *text = stet_json_print(result, STET_JSON_CANONICAL, &len);
     if (len > r->s->o.max_result) {
         stet_value page;
         stet_value_release(result);
@@ -311,15 +327,19 @@ void mcp_run_tool(stet_mcp_job *job) {
     int64_t begun = stet_clock_monotonic_us();
     stet_status status;
     if (r->op) {
-        status = run_op(r, r->op, r->args, &result, &err);
+        stet_value args, fields;
+        stet_mcp_prepare(r->op, r->args, r->s->o.filter.whole, &args, &fields);
+        status = run_op(r, r->op, args, &result, &err);
         mcp_release_project(r);
         if (status == STET_OK)
-            status = value_result(r, result, &answer, &err);
+            status = value_result(r, result, fields, &answer, &err);
+        stet_value_release(args);
+        stet_value_release(fields);
     } else {
         status = read_page(r, &answer, &err);
     }
     if (status != STET_OK)
-        answer = error_result(&err);
+        answer = error_result(&err, r->s->o.filter.whole);
     mcp_log(r->s, STET_MCP_LOG_INFO, "%s: %s, %.1f ms", r->op ? r->op->name : STET_MCP_RESULT_TOOL,
             stet_status_name(status), (double)(stet_clock_monotonic_us() - begun) / 1e3);
     stet_error_clear(&err);
@@ -396,6 +416,62 @@ void mcp_run_read(stet_mcp_job *job) {
         stet_value_put(&result, "contents", contents);
     }
     conclude(r, status, result, &err);
+}
+
+/* The last part of an address, or the first of two if `first`. */
+static bool part_of(const char *uri, const char *kind, bool first, const char **at, size_t *len) {
+    size_t skip = strlen("stet://"), n = strlen(kind);
+    if (strncmp(uri, "stet://", skip) != 0 || strncmp(uri + skip, kind, n) != 0 || uri[skip + n] != '/')
+        return false;
+    const char *rest = uri + skip + n + 1, *slash = strchr(rest, '/');
+    if (first && !slash)
+        return false;
+    *at = first || !slash ? rest : slash + 1;
+    *len = first ? (size_t)(slash - rest) : strlen(*at);
+    return true;
+}
+
+#define COMPLETIONS_MAX 100
+
+/* `args` is what the client sent: which prompt or address, which of its arguments, and how that begins. */
+void mcp_run_complete(stet_mcp_job *job) {
+    mcp_request *r = (mcp_request *)job;
+    stet_mcp_caller caller = mcp_caller(r);
+    stet_error err = STET_ERROR_INIT;
+    stet_value list = stet_value_array(), values = stet_value_array(), hold[3], seen = stet_value_object();
+    stet_value argument = stet_value_get(r->args, "argument"), ref = stet_value_get(r->args, "ref");
+    const char *name = stet_value_text_at_or(argument, "name", "", &hold[0]),
+               *begin = stet_value_text_at_or(argument, "value", "", &hold[1]),
+               *uri = stet_value_text_at_or(ref, "uri", "", &hold[2]);
+    char kind[16] = "";
+    if (sscanf(uri, "stet://%15[a-z]", kind) != 1) /* a prompt: its arguments are called what they name */
+        snprintf(kind, sizeof kind, "%s", name);
+    stet_value_release(list);
+    if (stet_mcp_resource_list(&caller, &list, &err) != STET_OK)
+        list = stet_value_array(); /* no project: nothing to complete with */
+    size_t total = 0;
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value of = stet_value_get(stet_value_at(list, i), "uri");
+        const char *at;
+        size_t len;
+        if (!part_of(stet_value_as_string(&of, NULL), kind, strcmp(name, "space") == 0, &at, &len) ||
+            strncmp(at, begin, strlen(begin)) != 0 || stet_value_find(seen, at, len, NULL))
+            continue;
+        stet_value_put_n(&seen, at, len, stet_value_null());
+        if (total++ < COMPLETIONS_MAX)
+            stet_value_push(&values, stet_value_string_n(at, len));
+    }
+    stet_value completion = stet_value_object(), result = stet_value_object();
+    stet_value_put(&completion, "values", values);
+    stet_value_put(&completion, "total", stet_value_int((int64_t)total));
+    stet_value_put(&completion, "hasMore", stet_value_bool(total > COMPLETIONS_MAX));
+    stet_value_put(&result, "completion", completion);
+    stet_value_release(seen);
+    stet_value_release(list);
+    stet_error_clear(&err);
+    tell_result(r, result);
+    mcp_release_project(r);
+    mcp_request_unref(r);
 }
 
 void mcp_run_list(stet_mcp_job *job) {

@@ -127,12 +127,18 @@ struct stet_mcp_server {
     mcp_outcome *outcomes, **outcomes_end;
     _Atomic size_t outcome_bytes;
     _Atomic bool stopping;
+    _Atomic int told_from; /* messages of at least this level are sent to the client: an index of mcp_levels */
     int wake;
 
     /* For the one scan that runs at a time, handed from worker to worker through the pool. */
     stet_mcp_watch *watch;
     uint64_t mark;
 };
+
+/* The levels of logging/setLevel, from the least on; ends with NULL. Before it was called nothing is sent. */
+extern const char *const mcp_levels[];
+#define MCP_LEVEL_WARNING 3
+#define MCP_LEVEL_NONE    8
 
 /* In server.c. */
 void mcp_log(const stet_mcp_server *s, stet_mcp_log level, const char *format, ...) STET_PRINTF(3, 4);
@@ -162,6 +168,7 @@ void mcp_cacheable(const mcp_request *r, stet_value *result, int64_t ttl_ms, con
 /* In call.c: jobs. */
 void mcp_run_tool(stet_mcp_job *job);
 void mcp_run_read(stet_mcp_job *job);
+void mcp_run_complete(stet_mcp_job *job); /* completion/complete */
 void mcp_run_list(stet_mcp_job *job);
 bool mcp_permitted(void *ctx, const stet_op *op); /* ctx: a request */
 stet_mcp_caller mcp_caller(mcp_request *r);

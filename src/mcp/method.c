@@ -1,5 +1,6 @@
 /* method.c - what each method of the protocol does, on the protocol thread. */
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -11,7 +12,8 @@
 static const char instructions[] =
     "stet is a durable incremental computation engine: results that were computed and that nothing has contradicted "
     "since stand, and are not computed again. This server works on one project, a directory with .stet/ in it. Every "
-    "tool is a command of `stet` with the same parameters, and its structured result is what `stet ... --json` prints. "
+    "tool is a command of `stet` with the same parameters; lists are cut to what a model needs, and `fields` gives "
+    "more. "
     "A result too large for one answer comes as {\"page\": ...}; stet_result reads on. Failures carry {\"error\": "
     "{\"code\", \"message\", \"hint\"}}: the hint says what to do.";
 
@@ -94,6 +96,7 @@ static stet_value capabilities(void) {
     stet_value v = stet_value_object(), resources = stet_value_object();
     stet_value_put(&resources, "subscribe", stet_value_bool(true));
     stet_value_put(&resources, "listChanged", stet_value_bool(true));
+    stet_value_put(&v, "completions", stet_value_object());
     stet_value_put(&v, "tools", stet_value_object());
     stet_value_put(&v, "prompts", stet_value_object());
     stet_value_put(&v, "resources", resources);
@@ -136,7 +139,9 @@ static void m_initialize(mcp_request *r, stet_value params) {
     s->batches = strcmp(versions[v].version, BATCHED_VERSION) == 0;
     stet_value result = stet_value_object();
     stet_value_put(&result, "protocolVersion", stet_value_string(versions[v].version));
-    stet_value_put(&result, "capabilities", capabilities());
+    stet_value able = capabilities();
+    stet_value_put(&able, "logging", stet_value_object());
+    stet_value_put(&result, "capabilities", able);
     stet_value_put(&result, "serverInfo", stet_value_retain(s->server_info));
     stet_value_put(&result, "instructions", stet_value_string(instructions));
     mcp_answer(r, result);
@@ -281,12 +286,47 @@ static void m_listen(mcp_request *r, stet_value params) {
                STET_MCP_MAX_WATCHED);
 }
 
+const char *const mcp_levels[] = {"debug",    "info",  "notice",    "warning", "error",
+                                  "critical", "alert", "emergency", NULL};
+
+static void m_set_level(mcp_request *r, stet_value params) {
+    stet_value hold;
+    const char *level = need_string(r, params, "level", &hold);
+    int at = 0;
+    if (!level)
+        return;
+    while (mcp_levels[at] && strcmp(mcp_levels[at], level) != 0)
+        at++;
+    if (!mcp_levels[at]) {
+        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(),
+                   "level: one of debug, info, notice, warning, error, critical, alert and emergency expected");
+        return;
+    }
+    atomic_store(&r->s->told_from, at);
+    mcp_answer(r, stet_value_object());
+}
+
+static void m_complete(mcp_request *r, stet_value params) {
+    stet_value argument = stet_value_get(params, "argument");
+    if (stet_value_type(stet_value_get(params, "ref")) != STET_TYPE_OBJECT ||
+        stet_value_type(stet_value_get(argument, "name")) != STET_TYPE_STRING ||
+        stet_value_type(stet_value_get(argument, "value")) != STET_TYPE_STRING) {
+        mcp_refuse(r, STET_RPC_INVALID_PARAMS, stet_value_null(),
+                   "the objects ref and argument are expected, with the strings name and value in the latter");
+        return;
+    }
+    r->args = stet_value_retain(params);
+    mcp_submit(r, mcp_run_complete, false);
+}
+
 static const struct {
     const char *name;
     unsigned eras;
     void (*run)(mcp_request *r, stet_value params);
 } methods[] = {
+    {"completion/complete", LEGACY | MODERN, m_complete},
     {"initialize", LEGACY, m_initialize},
+    {"logging/setLevel", LEGACY, m_set_level},
     {"ping", LEGACY, m_ping},
     {"prompts/get", LEGACY | MODERN, m_prompts_get},
     {"prompts/list", LEGACY | MODERN, m_prompts_list},

@@ -23,6 +23,7 @@ static stet_status run(stet_op_ctx *ctx, stet_value args, stet_value *result, st
     stet_mcp_options o = {
         .dir = ctx->project_dir ? ctx->project_dir : ctx->cwd,
         .filter = {.all = stet_value_as_bool(stet_value_get(args, "all_tools")),
+                   .whole = stet_value_as_bool(stet_value_get(args, "whole")),
                    .read_only = stet_value_as_bool(stet_value_get(args, "read_only")),
                    .allow = stet_value_get(args, "allow"),
                    .deny = stet_value_get(args, "deny")},
@@ -75,7 +76,7 @@ static void render(stet_render *r, stet_value result) {
 static const stet_param params[] = {
     {.name = "all-tools",
      .type = STET_PARAM_BOOL,
-     .summary = "Offer every operation, not the common ones alone",
+     .summary = "Offer every operation, not only those that most jobs need",
      .default_json = "false"},
     {.name = "read-only",
      .type = STET_PARAM_BOOL,
@@ -94,6 +95,10 @@ static const stet_param params[] = {
     {.name = "outside",
      .type = STET_PARAM_BOOL,
      .summary = "Let path arguments leave the project",
+     .default_json = "false"},
+    {.name = "whole",
+     .type = STET_PARAM_BOOL,
+     .summary = "For programs: give results as --json prints them, and list whole schemas",
      .default_json = "false"},
     {.name = "list",
      .type = STET_PARAM_BOOL,

@@ -486,10 +486,12 @@ stet_status stet_mcp_open(const stet_mcp_options *options, stet_mcp_server **out
         return status;
     }
     stet_mcp_server *s = stet_alloc_zero(sizeof *s);
+    atomic_store(&s->told_from, MCP_LEVEL_NONE);
     s->o = *options;
     s->dir = stet_strdup(options->dir);
     s->o.dir = s->dir;
-    s->o.filter = (stet_mcp_filter){.read_only = options->filter.read_only}; /* the arrays belong to the tools */
+    s->o.filter = (stet_mcp_filter){.read_only = options->filter.read_only,
+                                    .whole = options->filter.whole}; /* the arrays belong to the tools */
     s->tools = tools;
     s->wake = wake;
     s->pages = stet_mcp_pages_new(KEPT_RESULTS, KEPT_BYTES);

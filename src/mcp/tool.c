@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 #include "base/vec.h"
 #include "cli/args.h"
+#include "mcp/compact.h"
 
 #define EXAMPLE_WORDS 64
 
@@ -70,12 +71,25 @@ static bool can_change(const stet_op *op) {
     return !(op->flags & STET_OP_READ_ONLY) || (op->flags & STET_OP_DESTRUCTIVE);
 }
 
+/* What whole jobs need, from an empty directory to a run that is found again and repeated. */
+static const char *const job_tools[] = {
+    "get",       "init",       "pattern check", "pattern write", "piece send", "queue add", "queue work", "run",
+    "runs logs", "runs rerun", "runs resume",   "runs search",   "runs show",  "set",       "status",     "why",
+};
+
+static bool is_job_tool(const stet_op *op) {
+    for (size_t i = 0; i < sizeof job_tools / sizeof *job_tools; i++)
+        if (strcmp(job_tools[i], op->name) == 0)
+            return true;
+    return false;
+}
+
 static bool offered(const stet_mcp_filter *f, const stet_op *op) {
     char name[STET_MCP_TOOL_NAME_MAX];
     stet_mcp_tool_name(op, name);
     if (op->flags & STET_OP_CLI_ONLY)
         return false;
-    bool in = stet_value_count(f->allow) ? fits_any(f->allow, name) : f->all || (op->flags & STET_OP_COMMON);
+    bool in = stet_value_count(f->allow) ? fits_any(f->allow, name) : f->all || is_job_tool(op);
     return in && !fits_any(f->deny, name) && !(f->read_only && can_change(op));
 }
 
@@ -275,7 +289,9 @@ static stet_value literal(const char *json) {
 
 /* The operation's schema, or a page of its result. References into the schema keep their meaning: its definitions move
  * to the root. */
-static stet_value output_schema(const stet_op *op) {
+static stet_value output_schema(const stet_op *op, bool whole) {
+    if (!whole)
+        return literal("{\"type\":\"object\"}");
     stet_value own = stet_op_result_schema(op), schema = stet_value_object(), either = stet_value_array(), defs;
     stet_value_put(&schema, "type", stet_value_string("object"));
     if (stet_value_find(own, "$defs", 5, &defs)) {
@@ -315,7 +331,7 @@ static stet_value annotations(const stet_op *op) {
     return v;
 }
 
-static stet_value render(const stet_op *op) {
+static stet_value render(const stet_op *op, bool whole) {
     char name[STET_MCP_TOOL_NAME_MAX];
     stet_mcp_tool_name(op, name);
     stet_value v = stet_value_object(), examples = stet_value_array(), arguments = stet_value_array(),
@@ -330,18 +346,24 @@ static stet_value render(const stet_op *op) {
         stet_value_push(&examples, example);
         stet_value_push(&arguments, given);
     }
-    stet_value_put(&schema, "examples", arguments);
+    if (whole) {
+        stet_value_put(&schema, "examples", arguments);
+    } else {
+        stet_value_release(arguments);
+        stet_mcp_shorten(&schema);
+        stet_mcp_add_fields(op, &schema);
+    }
     stet_value_put(&v, "name", stet_value_string(name));
     stet_value_put(&v, "title", stet_value_string(op->summary));
     stet_value_put(&v, "description", describe(op, examples));
     stet_value_put(&v, "inputSchema", schema);
-    stet_value_put(&v, "outputSchema", output_schema(op));
+    stet_value_put(&v, "outputSchema", output_schema(op, whole));
     stet_value_put(&v, "annotations", annotations(op));
     stet_value_release(examples);
     return v;
 }
 
-static stet_value render_result_tool(void) {
+static stet_value render_result_tool(bool whole) {
     stet_value v = stet_value_object();
     stet_value_put(&v, "name", stet_value_string(STET_MCP_RESULT_TOOL));
     stet_value_put(&v, "title", stet_value_string("Read a further page of a long result"));
@@ -356,7 +378,7 @@ static stet_value render_result_tool(void) {
                 "\"result\":{\"type\":\"string\",\"description\":\"As `page.result` says\"},"
                 "\"offset\":{\"type\":\"integer\",\"minimum\":0,\"default\":0,\"description\":\"The first byte, as "
                 "`page.next` says\"}}}"));
-    stet_value_put(&v, "outputSchema", literal(PAGE_SCHEMA));
+    stet_value_put(&v, "outputSchema", literal(whole ? PAGE_SCHEMA : "{\"type\":\"object\"}"));
     stet_value_put(
         &v, "annotations",
         literal("{\"title\":\"Read a further page of a long result\",\"readOnlyHint\":true,\"destructiveHint\":"
@@ -392,13 +414,13 @@ static stet_value render_all(const stet_mcp_tools *t) {
         char name[STET_MCP_TOOL_NAME_MAX];
         stet_mcp_tool_name(t->at[i], name);
         if (pending && strcmp(STET_MCP_RESULT_TOOL, name) < 0) {
-            stet_value_push(&list, render_result_tool());
+            stet_value_push(&list, render_result_tool(t->filter.whole));
             pending = false;
         }
-        stet_value_push(&list, render(t->at[i]));
+        stet_value_push(&list, render(t->at[i], t->filter.whole));
     }
     if (pending)
-        stet_value_push(&list, render_result_tool());
+        stet_value_push(&list, render_result_tool(t->filter.whole));
     return list;
 }
 
@@ -412,6 +434,13 @@ stet_value stet_mcp_tools_list(stet_mcp_tools *t, stet_mcp_detail detail) {
         stet_value_remove(&tool, "outputSchema", 12);
         if (detail == STET_MCP_PLAIN)
             stet_value_remove(&tool, "annotations", 11);
+        stet_value_put_at(&list, i, tool);
+    }
+    for (size_t i = 0; detail == STET_MCP_STRUCTURED && i < stet_value_count(list); i++) { /* the title is above it */
+        stet_value tool = stet_value_retain(stet_value_at(list, i)), notes;
+        notes = stet_value_retain(stet_value_get(tool, "annotations"));
+        stet_value_remove(&notes, "title", 5);
+        stet_value_put(&tool, "annotations", notes);
         stet_value_put_at(&list, i, tool);
     }
     return list;

@@ -10,13 +10,14 @@
  *     stet_value_release(list);
  *     stet_mcp_tools_free(t);
  *
- * By default the common operations are offered; with `all`, all; with `allow`, those that match one of its patterns.
+ * By default the operations that whole jobs need are offered; with `all`, all; with `allow`, those that match one of its patterns.
  * Then those that match a pattern of `deny` are removed, and with `read_only` those that may change something. A
  * pattern is the name of a tool or of an operation, with `*` for any characters: "stet_doc_*", "doc *". Operations that
  * only make sense on a command line are never offered.
  *
  * One more tool is not an operation: stet_result returns further pages of a result that was too large for one answer.
- * Every output schema allows such a page in place of the result, as {"page": ...}.
+ * Every output schema allows such a page in place of the result, as {"page": ...}. Whole output schemas cost a model more
+ * than they tell it, and are listed on request only.
  */
 #ifndef STET_MCP_TOOL_H
 #define STET_MCP_TOOL_H
@@ -28,6 +29,7 @@
 
 typedef struct stet_mcp_filter {
     bool all, read_only;
+    bool whole;             /* nothing is left out for the sake of a model: schemas, examples, results */
     stet_value allow, deny; /* arrays of patterns, or null */
 } stet_mcp_filter;
 

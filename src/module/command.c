@@ -317,6 +317,19 @@ static stet_status check_leftovers(command_run *c, const command_spec *spec, ste
 }
 
 /* The end: on the newest state, with the same call or not at all. */
+/* What a command printed that ended well is kept with the run, unless it is the result. */
+static void keep_output(command_run *c) {
+    bool is_result = c->spec.json_output || c->spec.text_output;
+    for (int k = 0; k < 2 && c->task; k++) {
+        stet_buf b = STET_BUF(SHOWN_BYTES + 100);
+        if (k == 1 || !is_result)
+            stet_task_output(c->task, k == 1, SHOWN_BYTES, &b);
+        if (b.len)
+            stet_run_log(c->run, k ? "stderr" : "stdout", b.data, b.len);
+        stet_buf_release(&b);
+    }
+}
+
 static void conclude(command_run *c) {
     stet_error err = STET_ERROR_INIT;
     command_state *s = c->state;
@@ -389,6 +402,8 @@ static void conclude(command_run *c) {
     }
     if (c->warning.status != STET_OK)
         stet_run_log(c->run, "stet", c->warning.message, strlen(c->warning.message));
+    if (!c->hit)
+        keep_output(c);
     keep_until_stored(c);
     stet_run *run = c->run;
     stet_value result = c->result;

@@ -122,6 +122,7 @@ struct stet_op_ctx {
     const char *project_dir; /* --project DIR, or NULL: found from cwd */
     /* The result is returned as JSON, not rendered: members that only programs use are worth computing. */
     bool json;
+    bool confined;           /* other projects must not be changed */
     void *surface;           /* private to the surface */
     stet_fleet_driver drive; /* drives runs for resume, rerun and the queue; NULL: stet_drive_fleet */
     /* Opens the project on first use and keeps it for the call; borrowed. */

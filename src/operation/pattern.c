@@ -1,4 +1,4 @@
-/* pattern.c - the operations pattern check, show and convert. */
+/* pattern.c - the operations pattern check, write, show and convert. */
 
 #include <string.h>
 
@@ -25,9 +25,15 @@ typedef struct given_file {
 
 static stet_status read_given(stet_op_ctx *ctx, stet_value args, given_file *f, stet_error *err) {
     *f = (given_file){.text = STET_BUF(0)};
-    f->shown = stet_value_text_at_or(args, "file", "", &f->hold);
+    stet_value text = stet_value_get(args, "text");
+    size_t len;
+    const char *inline_text = stet_value_as_string(&text, &len);
+    f->shown = stet_value_text_at_or(args, "file", STET_PATTERN_TOML, &f->hold);
     f->path = stet_op_path(ctx, f->shown);
-    return stet_file_read(f->path, FILE_MAX, &f->text, err);
+    if (!inline_text)
+        return stet_file_read(f->path, FILE_MAX, &f->text, err);
+    stet_buf_add(&f->text, inline_text, len);
+    return STET_OK;
 }
 
 static void release_given(given_file *f) {
@@ -67,7 +73,10 @@ static stet_status check_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     }
     stet_error_clear(&mine);
     *result = stet_value_object();
-    stet_value_put(result, "file", stet_value_retain(stet_value_get(args, "file")));
+    stet_value file = stet_value_get(args, "file");
+    stet_value_put(result, "file",
+                   stet_value_type(file) == STET_TYPE_STRING ? stet_value_retain(file)
+                                                             : stet_value_string(STET_PATTERN_TOML));
     stet_value_put(result, "ok", stet_value_bool(p != NULL));
     stet_value_put(result, "problems", problems);
     if (p) {
@@ -104,6 +113,25 @@ static void check_render(stet_render *r, stet_value result) {
         stet_buf_printf(r->out, "%zu problem%s\n", stet_value_count(problems),
                         stet_value_count(problems) == 1 ? "" : "s");
     }
+}
+
+/* A pattern with mistakes is not written: what is there goes on to work. */
+static stet_status write_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
+    stet_status status = check_run(ctx, args, result, err);
+    bool good = status == STET_OK && stet_value_as_bool(stet_value_get(*result, "ok"));
+    if (status == STET_OK)
+        stet_value_put(result, "written", stet_value_bool(good));
+    if (!good)
+        return status;
+    stet_value text = stet_value_get(args, "text"), hold;
+    size_t len;
+    const char *bytes = stet_value_as_string(&text, &len);
+    char *path = stet_op_path(ctx, stet_value_text_at_or(args, "file", STET_PATTERN_TOML, &hold));
+    status = stet_file_replace(path, bytes, len, 0644, err);
+    stet_free(path);
+    if (status != STET_OK)
+        stet_value_release(*result);
+    return status;
 }
 
 static stet_status check_verdict(stet_value result) {
@@ -218,7 +246,22 @@ static const char *const formats[] = {"text", "json", "dot", "mermaid", NULL};
         .metavar = "FILE", .summary = "The pattern: JSON, TOML, or JavaScript"                                         \
     }
 
-static const stet_param check_params[] = {PATTERN_FILE, {0}};
+#define OPTIONAL_FILE                                                                                                  \
+    {                                                                                                                  \
+        .name = "file", .type = STET_PARAM_FILE, .flags = STET_PARAM_POSITIONAL, .metavar = "FILE",                    \
+        .summary = "The pattern: JSON, TOML or JavaScript, by its ending; stet.toml if not given"                      \
+    }
+
+static const stet_param check_params[] = {
+    OPTIONAL_FILE,
+    {.name = "text", .type = STET_PARAM_STRING, .summary = "Check this text, in place of the file's"},
+    {0},
+};
+static const stet_param write_params[] = {
+    OPTIONAL_FILE,
+    {.name = "text", .type = STET_PARAM_STRING, .flags = STET_PARAM_REQUIRED, .summary = "The text of the pattern"},
+    {0},
+};
 static const stet_param show_params[] = {PATTERN_FILE,
                                          {.name = "format",
                                           .type = STET_PARAM_ENUM,
@@ -235,6 +278,11 @@ static const stet_param convert_params[] = {
     {0},
 };
 static const stet_example check_examples[] = {{"pattern check totals.json", "is the pattern right?"}, {0}};
+static const stet_example write_examples[] = {
+    {"pattern write hello.json --text '{\"pattern\": 1, \"name\": \"hello\", \"nodes\": []}'",
+     "a pattern of nothing yet"},
+    {0},
+};
 static const stet_example show_examples[] = {
     {"pattern show totals.json", "its nodes and what they read"},
     {"pattern show totals.json --format dot", "a picture for Graphviz"},
@@ -264,6 +312,20 @@ const stet_op stet_ops_pattern[] = {
      .examples = check_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_NO_PROJECT,
      .run = check_run,
+     .render = check_render,
+     .verdict = check_verdict},
+    {.name = "pattern write",
+     .summary = "Write a pattern to a file, if it is right",
+     .description =
+         "Checks the text as `pattern check` does, and writes the file only if there is no mistake. Exit status 2 "
+         "otherwise, with each mistake and what to do about it.",
+     .params = write_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"file\",\"ok\",\"problems\",\"written\"],\"properties\":{"
+                      "\"written\":{\"type\":\"boolean\"},\"ok\":{\"type\":\"boolean\"},\"problems\":{\"type\":"
+                      "\"array\"}}}",
+     .examples = write_examples,
+     .flags = STET_OP_NO_PROJECT | STET_OP_IDEMPOTENT | STET_OP_DESTRUCTIVE,
+     .run = write_run,
      .render = check_render,
      .verdict = check_verdict},
     {.name = "pattern show",

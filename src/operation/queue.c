@@ -28,8 +28,24 @@ static stet_status entry_repo(stet_op_ctx *ctx, stet_value args, const char *hom
             *out = stet_strdup(stet_project_root(p));
     }
     if (st == STET_OK)
+        st = stet_runs_confine(ctx, *out, err);
+    if (st == STET_OK)
         st = stet_repos_add(home, *out, stet_clock_ms(), NULL, &root, &added, err);
     stet_free(root);
+    return st;
+}
+
+/* The project whose entries are taken: --repo, or NULL for all. Whoever is confined takes those of its own. */
+static stet_status taken_repo(stet_op_ctx *ctx, stet_value args, char **out, stet_error *err) {
+    stet_project *p;
+    stet_status st = stet_runs_repo(ctx, args, out, err);
+    if (st != STET_OK || !ctx->confined)
+        return st;
+    if (*out != NULL)
+        return stet_runs_confine(ctx, *out, err);
+    st = ctx->project(ctx, &p, err);
+    if (st == STET_OK)
+        *out = stet_strdup(stet_project_root(p));
     return st;
 }
 
@@ -51,10 +67,13 @@ static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     if (st == STET_OK && spec.run_id != NULL) {
         st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
         if (st == STET_OK) {
-            char *root = NULL;
-            bool added;
             spec.run_id = rec->id;
             repo = stet_strdup(rec->repo);
+            st = stet_runs_confine(ctx, repo, err);
+        }
+        if (st == STET_OK) {
+            char *root = NULL;
+            bool added;
             st = stet_repos_add(home, repo, stet_clock_ms(), NULL, &root, &added, err);
             stet_free(root);
         }
@@ -110,7 +129,7 @@ static stet_status drain_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     size_t remaining = 0;
     stet_status st = open_queue(&q, &home, err);
     if (st == STET_OK)
-        st = stet_runs_repo(ctx, args, &repo, err);
+        st = taken_repo(ctx, args, &repo, err);
     if (st == STET_OK)
         st = stet_queue_drain(&q, repo,
                               stet_value_type(limit) == STET_TYPE_INT ? (size_t)stet_value_as_int(limit) : SIZE_MAX,
@@ -193,7 +212,7 @@ static stet_status work_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_value waiting = stet_value_null();
     stet_status st = open_queue(&q, &home, err);
     if (st == STET_OK)
-        st = stet_runs_repo(ctx, args, &repo, err);
+        st = taken_repo(ctx, args, &repo, err);
     opts.repo = repo;
     if (st == STET_OK)
         st = stet_queue_list(&q, repo, NULL, &waiting, err);

@@ -91,7 +91,7 @@ static stet_status refresh_run(stet_op_ctx *ctx, stet_value args, stet_value *re
 }
 
 static void render(stet_render *r, stet_value result) {
-    static const char *const order[] = {"running", "interrupted", "blocked",  "failed",
+    static const char *const order[] = {"running", "interrupted", "blocked",  "failed",    "resolved",
                                         "queued",  "completed",   "archived", "unreadable"};
     stet_value counts = stet_value_get(result, "counts"), index = stet_value_get(result, "index");
     stet_buf_str(r->out, "registry of ");

@@ -42,7 +42,8 @@ static stet_status show_found(const stet_registry *reg, const stet_fleet_record 
         return st;
     stet_fleet_record now;
     stet_fleet_record_derive(&s, rec->repo, rec->repo_index, &arena, &now);
-    now.lifecycle = rec->archived || now.derived == rec->derived ? rec->lifecycle : now.derived;
+    now.lifecycle = rec->archived || now.derived == rec->derived ? rec->lifecycle : stet_fleet_record_surface(&now);
+    now.resolved_by = now.lifecycle == rec->lifecycle ? rec->resolved_by : "";
     now.archived = rec->archived;
     now.archived_at = rec->archived_at;
     now.archive_reason = rec->archive_reason;
@@ -61,12 +62,10 @@ static stet_status show_found(const stet_registry *reg, const stet_fleet_record 
     stet_value_put(v, "record", stet_fleet_record_value(&now));
     stet_value_put(v, "persisted", row != NULL ? stet_fleet_record_value(row) : stet_value_null());
     stet_value_put(v, "tasks", stet_value_retain(stet_value_get(s.root, "tasks")));
+    stet_value_put(v, "argument", stet_value_retain(stet_value_get(s.root, "argument")));
+    stet_value_put(v, "result", stet_value_retain(stet_value_get(s.root, "result")));
     stet_value_put(v, "unreadable", stet_value_null());
-    const char *verb = now.lifecycle == STET_LIFE_COMPLETED  ? "logs"
-                       : now.lifecycle == STET_LIFE_ARCHIVED ? "archive --unarchive"
-                       : now.lifecycle == STET_LIFE_FAILED   ? "rerun"
-                                                             : "resume";
-    stet_value_put(v, "nextAction", stet_value_stringf("stet runs %s %s", verb, rec->id));
+    stet_value_put(v, "nextAction", stet_runs_next_step(&now));
     stet_state_release(&s);
     stet_arena_release(&arena);
     return STET_OK;
@@ -86,8 +85,12 @@ static void show_missing(const stet_fleet_record *last, const stet_error *why, s
     stet_value_put(v, "persisted", last != NULL ? stet_fleet_record_value(last) : stet_value_null());
     stet_value_put(v, "tasks", stet_value_array());
     stet_value_put(v, "unreadable", why->status == STET_NOT_FOUND ? stet_value_null() : stet_error_value(why));
-    bool unheard = last == NULL && why->status == STET_NOT_FOUND;
-    stet_value_put(v, "nextAction", stet_value_string(unheard ? "stet runs search" : "stet registry refresh"));
+    stet_value found = stet_value_get(*v, "repo"); /* a refresh forgets a run that is gone, and mends none */
+    stet_value_put(v, "nextAction",
+                   why->status != STET_NOT_FOUND && stet_value_type(found) == STET_TYPE_STRING
+                       ? stet_value_stringf("stet --project %s check --only runs", stet_value_as_string(&found, NULL))
+                   : last == NULL ? stet_value_string("stet runs search")
+                                  : stet_value_string("stet registry refresh"));
 }
 
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -135,7 +138,7 @@ static stet_status show_verdict(stet_value result) {
 static void put_line(stet_render *r, const char *name, stet_value object, const char *key) {
     if (stet_value_type(stet_value_get(object, key)) == STET_TYPE_NULL)
         return;
-    stet_buf_printf(r->out, "  %-11s", name);
+    stet_buf_printf(r->out, "  %-12s", name);
     stet_runs_put(r, object, key);
     stet_buf_char(r->out, '\n');
 }
@@ -161,7 +164,7 @@ static void put_record(stet_render *r, stet_value rec) {
     put_line(r, "begun", rec, "createdAt");
     put_line(r, "changed", rec, "updatedAt");
     put_line(r, "stage", rec, "loopStage");
-    stet_buf_printf(r->out, "  %-11s%lld of %lld completed", "tasks",
+    stet_buf_printf(r->out, "  %-12s%lld of %lld completed", "tasks",
                     (long long)stet_value_as_int(stet_value_get(tasks, "completed")),
                     (long long)stet_value_as_int(stet_value_get(tasks, "total")));
     for (size_t i = 0; i < stet_value_count(tasks); i++) {
@@ -172,28 +175,77 @@ static void put_record(stet_render *r, stet_value rec) {
     }
     stet_buf_char(r->out, '\n');
     if (stet_value_type(failure) == STET_TYPE_OBJECT) {
-        stet_buf_printf(r->out, "  %-11s", "failed");
+        stet_buf_printf(r->out, "  %-12s", "failed");
         stet_runs_put(r, failure, "task");
         stet_buf_str(r->out, ": ");
         stet_runs_put(r, failure, "message");
         stet_buf_char(r->out, '\n');
     }
     if (stet_value_type(from) == STET_TYPE_OBJECT) {
-        stet_buf_printf(r->out, "  %-11s", "rerun of");
+        stet_buf_printf(r->out, "  %-12s", "rerun of");
         stet_runs_put(r, from, "rerunOf");
         stet_buf_printf(r->out, ", generation %lld\n",
                         (long long)stet_value_as_int(stet_value_get(from, "generation")));
     }
+    put_line(r, "resolved by", rec, "resolvedBy");
     put_line(r, "archived", rec, "archivedAt");
     put_line(r, "because", rec, "archiveReason");
     put_line(r, "freshness", rec, "freshness");
 }
 
+#define TASKS_SHOWN 40
+
+static void put_task(stet_table *t, stet_value task) {
+    static const struct {
+        const char *status, *mark;
+    } marks[] = {{"completed", "\xe2\x9c\x93"}, {"failed", "\xe2\x9c\x97"}, {"running", ">"}};
+    stet_value status = stet_value_get(task, "status"), id = stet_value_get(task, "id"),
+               error = stet_value_get(task, "error"), from = stet_value_get(task, "startedAt"),
+               to = stet_value_get(task, "endedAt"), said;
+    const char *mark = "\xc2\xb7", *why = stet_value_text_at_or(task, "reason", "", &said);
+    char took[STET_TIME_TEXT] = "";
+    int64_t a, b;
+    size_t n, m;
+    const char *s = stet_value_as_string(&from, &n), *e = stet_value_as_string(&to, &m);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (stet_value_text_is(status, marks[i].status))
+            mark = marks[i].mark;
+    if (s != NULL && e != NULL && stet_time_parse(s, n, &a) && stet_time_parse(e, m, &b))
+        stet_duration_print(b > a ? b - a : 0, took);
+    if (stet_value_type(error) == STET_TYPE_OBJECT)
+        why = stet_value_text_at_or(error, "message", "", &said);
+    else if (stet_value_type(error) == STET_TYPE_STRING)
+        why = stet_value_as_string(&error, NULL);
+    stet_table_cellf(t, "  %s %s", mark, stet_value_text(&id, ""));
+    stet_table_cell(t, took);
+    stet_table_cell(t, why);
+}
+
+/* What ran, what failed and why, what waits. Cheap actions are counted, not listed (`settle`). */
+static void put_tasks(stet_render *r, stet_value tasks) {
+    stet_table t = {.columns = 3};
+    size_t shown = 0, left = 0;
+    for (size_t i = 0; i < stet_value_count(tasks); i++) {
+        stet_value task = stet_value_at(tasks, i);
+        if (stet_value_text_is(stet_value_get(task, "kind"), "settle"))
+            continue;
+        if (shown < TASKS_SHOWN)
+            put_task(&t, task);
+        left += shown >= TASKS_SHOWN;
+        shown++;
+    }
+    if (shown > 0)
+        stet_table_print(&t, r, false);
+    if (left > 0)
+        stet_buf_printf(r->out, "  and %zu more: stet runs show --json lists them\n", left);
+}
+
 static void show_render(stet_render *r, stet_value result) {
     stet_value record = stet_value_get(result, "record"), persisted = stet_value_get(result, "persisted");
-    if (stet_value_as_bool(stet_value_get(result, "found")))
+    if (stet_value_as_bool(stet_value_get(result, "found"))) {
         put_record(r, record);
-    else {
+        put_tasks(r, stet_value_get(result, "tasks"));
+    } else {
         stet_value bad = stet_value_get(result, "unreadable");
         bool unheard = stet_value_type(bad) == STET_TYPE_NULL && stet_value_type(persisted) == STET_TYPE_NULL;
         stet_text_styled(r, STET_STYLE_WARN, unheard ? "there is no run " : "missing: ");
@@ -496,7 +548,8 @@ const stet_op stet_ops_runs[] = {
          "\"boolean\"},\"freshness\":{\"enum\":[\"valid\",\"stale\",\"missing\"]},\"resolvedFrom\":{\"enum\":[\"repo\","
          "\"home\",null]},\"repo\":{\"type\":[\"string\",\"null\"]},\"record\":{\"anyOf\":[{\"type\":\"null\"}"
          "," RUNS_RECORD "]},\"persisted\":{\"anyOf\":[{\"type\":\"null\"}," RUNS_RECORD
-         "]},\"tasks\":{\"type\":\"array\"},\"unreadable\":{\"type\":[\"object\",\"null\"]},\"nextAction\":{\"type\":"
+         "]},\"tasks\":{\"type\":\"array\"},\"argument\":{},\"result\":{},\"unreadable\":{\"type\":[\"object\","
+         "\"null\"]},\"nextAction\":{\"type\":"
          "\"string\"}}}",
      .examples = show_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_NO_PROJECT | STET_OP_COMMON,

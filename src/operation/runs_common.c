@@ -8,14 +8,15 @@
 
 #include "base/text.h"
 #include "fleet/repos.h"
+#include "fleet/run.h"
 #include "operation/args.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/proc.h"
 
 const char *const stet_runs_scopes[] = {"repo", "home", NULL};
-const char *const stet_runs_lifecycles[] = {"queued", "running",  "blocked",     "completed",
-                                            "failed", "archived", "interrupted", NULL};
+const char *const stet_runs_lifecycles[] = {"queued",   "running",     "blocked",  "completed", "failed",
+                                            "archived", "interrupted", "resolved", NULL};
 
 stet_fleet_driver stet_runs_driver(const stet_op_ctx *ctx) {
     return ctx->drive ? ctx->drive : stet_drive_fleet;
@@ -59,6 +60,24 @@ stet_status stet_runs_page(stet_op_ctx *ctx, stet_value args, bool newest_first,
     return STET_OK;
 }
 
+stet_value stet_runs_next_step(const stet_fleet_record *r) {
+    bool ours = r->piece[0] != 0; /* stet can drive it */
+    char *dir = stet_fleet_record_dir(r);
+    bool driven = stet_runfile_driver(dir, NULL) == STET_DRIVER_ALIVE;
+    stet_free(dir);
+    if (r->archived)
+        return stet_value_stringf("stet runs archive %s --unarchive", r->id);
+    if (driven)
+        return stet_value_stringf("stet runs logs %s --follow", r->id);
+    if (r->lifecycle == STET_LIFE_RESOLVED)
+        return stet_value_stringf("stet runs show %s", r->resolved_by);
+    if (r->lifecycle == STET_LIFE_COMPLETED)
+        return stet_value_stringf("stet runs logs %s", r->id);
+    if (ours)
+        return stet_value_stringf("stet runs resume %s --drive", r->id);
+    return stet_value_stringf(r->lifecycle == STET_LIFE_FAILED ? "stet runs rerun %s" : "stet runs resume %s", r->id);
+}
+
 const char *stet_runs_actor(void) {
     const char *name = getenv("USER");
     if (name == NULL || *name == 0)
@@ -100,13 +119,30 @@ stet_status stet_runs_options(stet_op_ctx *ctx, stet_value args, stet_registry_o
     return STET_OK;
 }
 
+stet_status stet_runs_confine(stet_op_ctx *ctx, const char *repo, stet_error *err) {
+    stet_project *p = NULL;
+    stet_error none = STET_ERROR_INIT;
+    bool own = ctx->project(ctx, &p, &none) == STET_OK && strcmp(stet_project_root(p), repo) == 0;
+    stet_error_clear(&none);
+    if (!ctx->confined || own)
+        return STET_OK;
+    stet_fail(err, STET_DENIED, "%s is another project, which this server does not change", repo);
+    stet_hint(err, "a server that is started with --outside does");
+    return STET_DENIED;
+}
+
 stet_status stet_runs_load(stet_op_ctx *ctx, stet_value args, stet_registry **out, stet_error *err) {
     stet_registry_opts opts;
     char *home, *root;
     stet_status st = stet_runs_options(ctx, args, &opts, &home, &root, err);
     if (st != STET_OK)
         return st;
-    st = stet_registry_load(&opts, out, err);
+    char *also = NULL;
+    st = stet_runs_repo(ctx, args, &also, err); /* a project that is named is looked at, whether or not it is listed */
+    opts.also = also;
+    if (st == STET_OK)
+        st = stet_registry_load(&opts, out, err);
+    stet_free(also);
     stet_free(home);
     stet_free(root);
     return st;
@@ -223,7 +259,7 @@ stet_style stet_runs_style(const char *lifecycle) {
     if (strcmp(lifecycle, "blocked") == 0 || strcmp(lifecycle, "interrupted") == 0 || strcmp(lifecycle, "stale") == 0 ||
         strcmp(lifecycle, "absent") == 0 || strcmp(lifecycle, "missing") == 0)
         return STET_STYLE_WARN;
-    if (strcmp(lifecycle, "archived") == 0 || strcmp(lifecycle, "cancelled") == 0)
+    if (strcmp(lifecycle, "archived") == 0 || strcmp(lifecycle, "resolved") == 0 || strcmp(lifecycle, "cancelled") == 0)
         return STET_STYLE_DIM;
     return STET_STYLE_BOLD;
 }

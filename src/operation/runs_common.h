@@ -45,7 +45,8 @@ extern const char *const stet_runs_lifecycles[]; /* as --status takes them */
     "\"openFeedbackCount\",\"inputsDigest\",\"sourceFingerprint\",\"freshness\",\"provenance\",\"labels\","            \
     "\"failure\"],\"properties\":{\"runId\":{\"type\":\"string\"},\"repo\":{\"type\":\"string\"},"                     \
     "\"lifecycle\":{\"enum\":[\"queued\",\"running\",\"blocked\",\"completed\",\"failed\",\"archived\","               \
-    "\"interrupted\"]},\"derivedLifecycle\":{\"enum\":[\"queued\",\"running\",\"blocked\",\"completed\","              \
+    "\"interrupted\",\"resolved\"]},\"resolvedBy\":{},\"derivedLifecycle\":{\"enum\":[\"queued\",\"running\","         \
+    "\"blocked\",\"completed\","                                                                                       \
     "\"failed\"]},\"archived\":{\"type\":\"boolean\"},\"freshness\":{\"enum\":[\"valid\",\"stale\",\"missing\"]},"     \
     "\"tasks\":{\"type\":\"object\"},\"labels\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}"
 #define RUNS_NAMES                                                                                                     \
@@ -67,6 +68,9 @@ STET_CHECKED stet_status stet_runs_options(stet_op_ctx *ctx, stet_value args, st
 /* Loads all projects and finds the run that the arguments name by run_id (and repo, if given). */
 STET_CHECKED stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, stet_registry **reg,
                                         const stet_fleet_record **out, const char **from, stet_error *err);
+/* For operations that change something. STET_DENIED: this is not the current project, and the caller must not change
+ * others. */
+STET_CHECKED stet_status stet_runs_confine(stet_op_ctx *ctx, const char *repo, stet_error *err);
 /* The real root that `repo` of the arguments names, or NULL if absent. A listed project that no longer exists keeps its
  * listed path. */
 STET_CHECKED stet_status stet_runs_repo(stet_op_ctx *ctx, stet_value args, char **out, stet_error *err);
@@ -88,6 +92,8 @@ STET_CHECKED stet_status stet_runs_page(stet_op_ctx *ctx, stet_value args, bool 
                                         stet_value *out, stet_error *err);
 
 const char *stet_runs_actor(void);
+/* The next command for a run, one that works. Belongs to the caller. */
+stet_value stet_runs_next_step(const stet_fleet_record *r);
 
 /* Exit status: corrupt if files of the registry could not be read (named in `problems`). */
 stet_status stet_runs_verdict(stet_value result);

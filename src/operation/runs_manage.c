@@ -121,12 +121,28 @@ static void judge(const stet_fleet_record *rec, size_t tasks_left, stet_value *v
         stet_runfile_owner_text(owner, &reason);
         add_action(&actions, stet_value_stringf("stet runs logs %s --follow", rec->id), "watch it");
         add_action(&actions, stet_value_stringf("stet runs cancel %s", rec->id), "ask it to stop");
-    } else if (rec->derived == STET_LIFE_COMPLETED) {
+    } else if (rec->archived) {
+        stet_buf_str(&reason, "it is archived");
+        add_action(&actions, stet_value_stringf("stet runs archive %s --unarchive", rec->id), "clear the mark");
+    } else if (rec->derived == STET_LIFE_COMPLETED &&
+               (rec->piece[0] == 0 || strcmp(rec->loop_stage, stet_stage_name(STET_STAGE_DONE)) == 0)) {
         stet_buf_str(&reason, "it is completed");
         add_action(&actions, stet_value_stringf("stet runs rerun %s", rec->id), "run it again as a new run");
+    } else if (rec->lifecycle == STET_LIFE_RESOLVED) {
+        stet_buf_printf(&reason, "run %s has mended what failed", rec->resolved_by);
+        add_action(&actions, stet_value_stringf("stet runs show %s", rec->resolved_by), "look at the run that did");
+        add_action(&actions, stet_value_stringf("stet runs rerun %s", rec->id), "run it again as a new run");
+    } else if (rec->piece[0] == 0) {
+        resumable = true;
+        stet_buf_printf(&reason, "%zu %s left, for the program that made the run", tasks_left,
+                        tasks_left == 1 ? "task is" : "tasks are");
+        add_action(&actions, stet_value_stringf("stet queue add --run-id %s", rec->id),
+                   "put it into the queue, for its host to drain");
     } else {
         resumable = true;
-        if (tasks_left > 0)
+        if (rec->derived == STET_LIFE_COMPLETED)
+            stet_buf_str(&reason, "it was left before its end");
+        else if (tasks_left > 0)
             stet_buf_printf(&reason, "%zu %s left", tasks_left, tasks_left == 1 ? "task is" : "tasks are");
         else
             stet_buf_str(&reason, "it has not begun");
@@ -143,6 +159,15 @@ static void judge(const stet_fleet_record *rec, size_t tasks_left, stet_value *v
     stet_value_release(owner);
     stet_buf_release(&reason);
     stet_free(dir);
+}
+
+/* The past is not rewritten: a run that has come to its end is not driven again. */
+static stet_status refuse(const char *id, stet_value v, stet_error *err) {
+    stet_value reason = stet_value_get(v, "reason"),
+               next = stet_value_get(stet_value_at(stet_value_get(v, "nextActions"), 0), "command");
+    stet_fail(err, STET_CONFLICT, "run %s can't be resumed: %s", id, stet_value_text(&reason, ""));
+    stet_hint(err, "%s", stet_value_text(&next, "stet runs search"));
+    return STET_CONFLICT;
 }
 
 static stet_status resume_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -176,7 +201,13 @@ static stet_status resume_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_value_put(&v, "tasksLeft", stet_value_int((int64_t)left));
     judge(rec, left, &v);
     stet_state_release(&s);
-    st = maybe_drive(ctx, args, rec->repo, rec->id, &v, err);
+    bool drive = stet_value_as_bool(stet_value_get(args, "drive")) || stet_value_as_bool(stet_value_get(args, "once"));
+    if (drive && !stet_value_as_bool(stet_value_get(v, "resumable")))
+        st = refuse(rec->id, v, err);
+    else if (drive)
+        st = stet_runs_confine(ctx, rec->repo, err);
+    if (st == STET_OK)
+        st = maybe_drive(ctx, args, rec->repo, rec->id, &v, err);
     stet_registry_free(reg);
     if (st == STET_OK)
         *result = v;
@@ -221,16 +252,25 @@ static void resume_render(stet_render *r, stet_value result) {
     put_actions(r, stet_value_get(result, "nextActions"));
 }
 
-/* The runs that a window and states pick. Only what has ended is ever archived by policy. */
-static void pick_old(const stet_registry *reg, int64_t before_ms, const stet_fleet_query *q, bool unarchive,
-                     stet_fleet_records *out) {
+/* The runs that a window and states pick. Only what has ended is ever archived by policy; failures that are open are
+ * left alone, and counted. */
+static size_t pick_old(const stet_registry *reg, int64_t before_ms, const stet_fleet_query *q, bool unarchive,
+                       stet_fleet_records *out) {
+    size_t open = 0;
     for (size_t i = 0; i < reg->records.len; i++) {
         stet_fleet_record *r = reg->records.at[i];
-        if (r->archived == unarchive && r->updated_ms < before_ms && (q->statuses & 1u << r->derived) != 0 &&
+        bool resolved = r->under == STET_LIFE_RESOLVED, asked = (q->statuses & 1u << r->derived) != 0;
+        unsigned life = 1u << (resolved ? STET_LIFE_FAILED : r->under) | 1u << r->derived;
+        if (r->archived == unarchive && r->updated_ms < before_ms && (q->statuses & life) != 0 &&
             (q->repo == NULL || strcmp(q->repo, r->repo) == 0) && (q->until_ms == 0 || r->created_ms <= q->until_ms) &&
-            (q->app == NULL || strcmp(q->app, r->app_id) == 0))
-            *stet_vec_add(out) = r;
+            (q->app == NULL || strcmp(q->app, r->app_id) == 0)) {
+            if (unarchive || asked || resolved)
+                *stet_vec_add(out) = r;
+            else
+                open++;
+        }
     }
+    return open;
 }
 
 static stet_status pick_named(stet_registry *reg, stet_value ids, const char *repo, stet_fleet_records *out,
@@ -295,6 +335,7 @@ static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     bool unarchive = stet_value_as_bool(stet_value_get(args, "unarchive")),
          dry = stet_value_as_bool(stet_value_get(args, "dry_run"));
     int64_t now_ms = stet_clock_ms();
+    size_t open = 0;
     stet_status st = archive_args(args, &q, err);
     if (st == STET_OK)
         st = stet_runs_repo(ctx, args, &repo, err);
@@ -306,8 +347,10 @@ static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     if (st == STET_OK && stet_value_count(stet_value_get(args, "run_id")) > 0)
         st = pick_named(reg, stet_value_get(args, "run_id"), repo, &runs, err);
     else if (st == STET_OK)
-        pick_old(reg, now_ms - stet_value_as_int(days) * DAY_MS, &q, unarchive, &runs);
+        open = pick_old(reg, now_ms - stet_value_as_int(days) * DAY_MS, &q, unarchive, &runs);
     stet_time_print(now_ms, now);
+    for (size_t i = 0; i < runs.len && st == STET_OK && !dry; i++)
+        st = stet_runs_confine(ctx, runs.at[i]->repo, err);
     if (st == STET_OK && !dry)
         st = stet_runs_archive(reg, &runs, unarchive, reason, stet_runs_actor(), now, err);
     if (st == STET_OK) {
@@ -320,6 +363,7 @@ static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *re
         stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
         stet_value_put(&v, "unarchive", stet_value_bool(unarchive));
         stet_value_put(&v, "eligible", stet_value_int((int64_t)runs.len));
+        stet_value_put(&v, "leftOpen", stet_value_int((int64_t)open));
         stet_value_put(&v, "archived", archived_value(&runs, now, keep_reason, unarchive));
         stet_value_put(&v, "policy", stet_value_retain(policy));
         stet_value_put(&v, "dryRun", stet_value_bool(dry));
@@ -346,6 +390,10 @@ static void archive_render(stet_render *r, stet_value result) {
     }
     if (n > 20)
         stet_buf_printf(r->out, "  and %zu more\n", n - 20);
+    long long open = (long long)stet_value_as_int(stet_value_get(result, "leftOpen"));
+    if (open > 0)
+        stet_buf_printf(r->out, "%lld failed %s left alone, since the failure is open: --state blocked archives %s\n",
+                        open, open == 1 ? "run was" : "runs were", open == 1 ? "it" : "them");
     stet_runs_put_problems(r, stet_value_get(result, "problems"));
 }
 
@@ -360,11 +408,15 @@ static stet_status rerun_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         stet_value_release(actions);
         return st;
     }
-    st = stet_runs_rerun(reg, rec, stet_value_get(args, "input"), reason, stet_runs_actor(), id, &provenance, err);
+    st = stet_runs_confine(ctx, rec->repo, err);
+    if (st == STET_OK)
+        st = stet_runs_rerun(reg, rec, stet_value_get(args, "input"), reason, stet_runs_actor(), id, &provenance, err);
     if (st == STET_OK) {
         stet_value v = stet_value_object();
-        add_action(&actions, stet_value_stringf("stet runs resume %s --drive", id), "run it");
-        add_action(&actions, stet_value_stringf("stet queue add --run-id %s", id), "run it later");
+        if (rec->piece[0] != 0)
+            add_action(&actions, stet_value_stringf("stet runs resume %s --drive", id), "run it");
+        add_action(&actions, stet_value_stringf("stet queue add --run-id %s", id),
+                   rec->piece[0] != 0 ? "run it later" : "put it into the queue, for its host to drain");
         stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
         stet_value_put(&v, "originalRunId", stet_value_string(rec->id));
         stet_value_put(&v, "originalRepo", stet_value_string(rec->repo));
@@ -375,10 +427,17 @@ static stet_status rerun_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
         stet_value_put(&v, "provenance", provenance);
         stet_value_put(&v, "nextActions", stet_value_retain(actions));
         st = maybe_drive(ctx, args, rec->repo, id, &v, err);
+        if (st == STET_OK && stet_value_type(stet_value_get(v, "drive")) == STET_TYPE_OBJECT) {
+            stet_value after = stet_value_array();
+            add_action(&after, stet_value_stringf("stet runs show %s", id), "what came of it");
+            stet_value_put(&v, "nextActions", after);
+        }
         if (st == STET_OK)
             *result = v;
-        else
+        else {
             stet_value_release(v);
+            stet_runs_undo_rerun(reg, rec, id); /* the drive could not begin */
+        }
     }
     stet_value_release(actions);
     stet_registry_free(reg);
@@ -407,7 +466,9 @@ static stet_status cancel_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
     if (st != STET_OK)
         return st;
-    st = stet_runs_cancel(rec, reason, &asked, err);
+    st = stet_runs_confine(ctx, rec->repo, err);
+    if (st == STET_OK)
+        st = stet_runs_cancel(rec, reason, &asked, err);
     if (st == STET_OK) {
         stet_value v = stet_value_object();
         stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
@@ -456,6 +517,8 @@ static stet_status label_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     for (size_t i = 0; i < stet_value_count(set); i++)
         stet_value_push(&labels, stet_value_string(stet_value_key_at(set, i, NULL)));
     if (!stet_value_equal(old, labels))
+        st = stet_runs_confine(ctx, rec->repo, err);
+    if (st == STET_OK && !stet_value_equal(old, labels))
         st = stet_runs_label(reg, rec, labels, err);
     if (st == STET_OK) {
         stet_value v = stet_value_object();
@@ -560,7 +623,7 @@ static const stet_param label_params[] = {
 #define DRIVE                                                                                                          \
     "{\"type\":\"object\",\"required\":[\"status\",\"runId\",\"ran\",\"stood\",\"reason\"],\"properties\":{"           \
     "\"status\":"                                                                                                      \
-    "{\"enum\":[\"completed\",\"failed\",\"blocked\",\"stopped\",\"paused\"]}}}"
+    "{\"enum\":[\"completed\",\"failed\",\"blocked\",\"stopped\",\"paused\",\"waiting\"]}}}"
 
 static const stet_example resume_examples[] = {
     {"runs resume 20261115T174500Z-report-0a1b2c3d", "what would be next"},
@@ -617,7 +680,8 @@ const stet_op stet_ops_runs_manage[] = {
          "{\"type\":\"object\",\"required\":[\"schemaVersion\",\"archived\",\"eligible\",\"policy\",\"dryRun\","
          "\"unarchive\",\"problems\"],\"additionalProperties\":false,\"properties\":{\"schemaVersion\":{\"const\":1},"
          "\"unarchive\":{\"type\":\"boolean\"},\"archived\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
-         "\"required\":[\"runId\",\"repo\",\"archivedAt\",\"reason\"]}},\"eligible\":{\"type\":\"integer\"},\"policy\":"
+         "\"required\":[\"runId\",\"repo\",\"archivedAt\",\"reason\"]}},\"eligible\":{\"type\":\"integer\"},"
+         "\"leftOpen\":{\"type\":\"integer\"},\"policy\":"
          "{"
          "\"type\":\"object\",\"required\":[\"archiveOlderThanDays\",\"states\"]},\"dryRun\":{\"type\":\"boolean\"},"
          "\"problems\":" RUNS_PROBLEMS "}}",

@@ -8,7 +8,22 @@
 
 #include "base/utf8.h"
 
-/* Adds text as valid UTF-8, with control characters replaced. */
+/* Bytes of a character that is not shown and changes how others are shown (marks of direction, the byte order mark, tags,
+ * annotations); 0: it is none. */
+static size_t format_character(const unsigned char *s, size_t len) {
+    if (len >= 2 && s[0] == 0xd8 && s[1] == 0x9c) /* U+061C */
+        return 2;
+    if (len >= 3 && s[0] == 0xe2 && s[1] == 0x80 &&
+        (s[2] == 0x8b || s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xa8 && s[2] <= 0xae)))
+        return 3; /* U+200B, U+200E, U+200F, U+2028 to U+202E; the joiners between them are part of words */
+    if (len >= 3 && s[0] == 0xe2 && s[1] == 0x81 && s[2] >= 0xa0 && s[2] <= 0xaf) /* U+2060 to U+206F */
+        return 3;
+    if (len >= 3 && s[0] == 0xef && ((s[1] == 0xbb && s[2] == 0xbf) || (s[1] == 0xbf && s[2] >= 0xb9 && s[2] <= 0xbb)))
+        return 3; /* U+FEFF, U+FFF9 to U+FFFB */
+    return len >= 4 && s[0] == 0xf3 && s[1] == 0xa0 && (s[2] == 0x80 || s[2] == 0x81) ? 4 : 0; /* U+E0000 to U+E007F */
+}
+
+/* Valid UTF-8, with control characters and format characters replaced. */
 static void put_valid(stet_buf *out, const char *text, size_t len) {
     size_t from = 0;
     for (size_t i = 0; i < len; i++) {
@@ -16,11 +31,12 @@ static void put_valid(stet_buf *out, const char *text, size_t len) {
         /* C0, DEL, and C1 in its UTF-8 form (c2 80..9f). */
         bool control = (c < 0x20 && c != '\t') || c == 0x7f;
         bool c1 = c == 0xc2 && i + 1 < len && (unsigned char)text[i + 1] < 0xa0;
-        if (!control && !c1)
+        size_t bytes = control ? 1 : c1 ? 2 : c < 0x80 ? 0 : format_character((const unsigned char *)text + i, len - i);
+        if (bytes == 0)
             continue;
         stet_buf_add(out, text + from, i - from);
         stet_buf_char(out, '?');
-        i += c1 ? 1 : 0;
+        i += bytes - 1;
         from = i + 1;
     }
     if (from < len)

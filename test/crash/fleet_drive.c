@@ -167,13 +167,17 @@ static void killed_anywhere_and_resumed_it_ends_as_if_undisturbed(void **state) 
             assert_int_equal(reg->unreadable.len, 0); /* whole, or not there at all */
             assert_true(reg->records.len <= 1);
             char id[256] = "";
+            bool over = false; /* killed after the end was recorded: there is nothing to resume */
             if (reg->records.len == 1) {
                 stet_fleet_record *r = reg->records.at[0];
+                over = r->derived == STET_LIFE_COMPLETED && strcmp(r->loop_stage, "done") == 0;
                 strcpy(id, r->id);
                 assert_true(r->lifecycle == STET_LIFE_INTERRUPTED || r->lifecycle == STET_LIFE_QUEUED ||
                             r->lifecycle == STET_LIFE_COMPLETED);
             }
             stet_registry_free(reg);
+            if (over)
+                break;
             ended = drive_apart(id[0] ? id : NULL, again == 0 && k % 2 == 0 ? 1 + rand_r(&seed) % calls : 0);
         }
         stet_value now = only_essence();
@@ -198,7 +202,8 @@ static void a_verifier_that_fails_commits_nothing(void **state) {
     begin_anew();
     OK(drive(NULL, true));
     stet_registry *reg = fleet_load(root, STET_SCOPE_REPO);
-    assert_int_equal(reg->records.at[0]->lifecycle, STET_LIFE_BLOCKED);
+    assert_int_equal(reg->records.at[0]->lifecycle, STET_LIFE_FAILED);
+    assert_int_equal(reg->records.at[0]->derived, STET_LIFE_BLOCKED);
     assert_int_equal(reg->records.at[0]->counts.commits, 0);
     char id[256];
     strcpy(id, reg->records.at[0]->id);

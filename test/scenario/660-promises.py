@@ -122,7 +122,7 @@ record = ask("runs", "show", "20260101T000000Z-report-00000001")["record"]
 told = {"schemaVersion", "runId", "appId", "appVersion", "workflowId", "title", "repo", "runDir", "statePath", "createdAt", "updatedAt", "loopStage", "lifecycle",
         "derivedLifecycle", "archived", "archivedAt", "archiveReason", "tasks", "commitCount", "verifierGatedCommitCount", "openFeedbackCount", "inputsDigest",
         "sourceFingerprint", "freshness", "provenance"}
-test("the fields of a record", told <= record.keys() and record.keys() - told == {"piece", "actor", "failure", "labels"}, sorted(record.keys() ^ told))
+test("the fields of a record", told <= record.keys() and record.keys() - told == {"piece", "actor", "failure", "labels", "resolvedBy"}, sorted(record.keys() ^ told))
 shapes = {
     "registry show": {"schemaVersion", "scope", "root", "generatedAt", "freshness", "index", "counts", "nextAction"},
     "runs search": {"schemaVersion", "scope", "query", "freshness", "total", "offset", "limit", "nextCursor", "records", "nextAction"},
@@ -140,7 +140,7 @@ got = ask("registry", "show")
 test("the shape of freshness, index and counts",
      {"status", "persistedFingerprint", "currentFingerprint", "staleRuns", "newRuns", "missingRuns", "unreadableRuns"} <= got["freshness"].keys()
      and {"repos", "records", "queue"} <= got["index"].keys()
-     and got["counts"].keys() == {"total", "queued", "running", "blocked", "completed", "failed", "archived", "interrupted", "unreadable"}, got)
+     and got["counts"].keys() == {"total", "queued", "running", "blocked", "completed", "failed", "archived", "interrupted", "resolved", "unreadable"}, got)
 test("derived files are plain JSON", all(json.loads(p.read_text()) for p in [project / ".stet/local/registry/index.json", home / "registry/index.json", home / "registry/repos.json"]))
 for place, setting in (HERE / "xdg/stet", {"XDG_STATE_HOME": str(HERE / "xdg")}), (HERE / "user/.local/state/stet", {"HOME": str(HERE / "user")}):
     clean = {k: v for k, v in env.items() if k not in ("STET_HOME", "XDG_STATE_HOME")}

@@ -11,7 +11,7 @@ for version in LEGACY:
     s = Server("--all-tools")
     result = s.initialize(version)
     same(f"{version}: initialize agrees on it", result["protocolVersion"], version)
-    test(f"{version}: who it is and what it can", result["serverInfo"]["name"] == "stet" and set(result["capabilities"]) == {"tools", "prompts", "resources"}, result)
+    test(f"{version}: who it is and what it can", result["serverInfo"]["name"] == "stet" and set(result["capabilities"]) == {"tools", "prompts", "resources", "completions", "logging"}, result)
     tools = s.request("tools/list")["result"]["tools"]
     late = version >= "2025-06-18"
     test(f"{version}: tools have what the version knows", all(("outputSchema" in t) == late and ("title" in t) == late and
@@ -39,7 +39,11 @@ for method in "tools/list", "tools/call", "server/discover", "no/such":
     same(f"{method} before initialize and without a version", code(s.request(method)), -32602)
 test("and initialize still works", s.initialize())
 same("a method that is not there", code(s.request("no/such")), -32601)
-same("logging goes to standard error alone", code(s.request("logging/setLevel", level="debug")), -32601)
+same("a level of logging", s.request("logging/setLevel", level="warning").get("result"), {})
+same("a level that is none", code(s.request("logging/setLevel", level="loud")), -32602)
+same("a run to complete an argument with", s.request("completion/complete", ref={"type": "ref/prompt", "name": "explain-run"}, argument={"name": "run", "value": "no"})
+     ["result"]["completion"]["values"], [])
+same("nothing to complete", code(s.request("completion/complete", ref={})), -32602)
 same("unknown tool", code(s.request("tools/call", name="stet_frobnicate")), -32602)
 same("a tool without a name", code(s.request("tools/call")), -32602)
 same("a tool whose name is a number", code(s.request("tools/call", name=3)), -32602)
@@ -50,7 +54,7 @@ same("_meta that is a list", code(s.request("tools/list", _meta=[])), -32602)
 # ---- stateless, on the same connection ----
 answer = s.modern("server/discover")
 result = answer["result"]
-same("discover", (result["supportedVersions"], result["resultType"], sorted(result["capabilities"])), ([MODERN], "complete", ["prompts", "resources", "tools"]))
+same("discover", (result["supportedVersions"], result["resultType"], sorted(result["capabilities"])), ([MODERN], "complete", ["completions", "prompts", "resources", "tools"]))
 test("discover can be kept", result["ttlMs"] > 0 and result["cacheScope"] == "public")
 for method, key in ("tools/list", "tools"), ("prompts/list", "prompts"), ("resources/list", "resources"), ("resources/templates/list", "resourceTemplates"):
     result = s.modern(method)["result"]

@@ -27,7 +27,7 @@ same("ends", s.close(), (0, ""))
 # ---- events and progress ----
 # The example of `runs tail` ends by itself, after having told of each run.
 prepare()
-tools = {t["name"]: t for t in json.loads(stet("mcp", "--list", "--all-tools", "--json").stdout)["tools"]}
+tools = {t["name"]: t for t in json.loads(stet("mcp", "--list", "--all-tools", "--whole", "--json").stdout)["tools"]}
 arguments = next(e for e in tools["stet_runs_tail"]["inputSchema"]["examples"] if "seconds" in e)
 printed = subprocess.run([STET, "--json", "runs", "tail", "--from-start", "--seconds", "1"], capture_output=True, text=True, **fresh()).stdout.splitlines()
 test("the command prints events before its result", len(printed) > 1, printed)

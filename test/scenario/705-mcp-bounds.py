@@ -48,7 +48,7 @@ s = Server("--all-tools")
 s.initialize()
 for tool, arguments, word in [
     ("stet_version", {"x": 1}, "no parameter"), ("stet_gc", {"dry_run": "false"}, "boolean"), ("stet_gc", {"dry_run": 1}, "boolean"), ("stet_gc", {"dry_run": None}, "boolean"),
-    ("stet_gc", {"dry_run": "yes"}, "boolean"), ("stet_gc", {"dry-run": True, "dry_run": True}, "twice"), ("stet_check", {"only": "memory"}, "array"), ("stet_check", {"only": ["memoryy"]}, "no store"),
+    ("stet_gc", {"dry_run": "yes"}, "boolean"), ("stet_gc", {"dry-run": True, "dry_run": True}, "twice"), ("stet_check", {"only": 7}, "array"), ("stet_check", {"only": ["memoryy"]}, "no store"),
     ("stet_runs_list", {"limit": "1"}, "integer"), ("stet_runs_list", {"limit": 1.5}, "integer"), ("stet_runs_list", {"limit": True}, "integer"), ("stet_runs_list", {"limit": 100000000}, "100000000"),
     ("stet_runs_list", {"limit": -1}, "-1"), ("stet_runs_list", {"since": "soonish"}, "since"), ("stet_runs_list", {"order": "up"}, "none of"), ("stet_runs_show", {}, "missing"),
     ("stet_runs_show", {"run_id": 7}, "string"), ("stet_init", {"dir": ""}, "empty"), ("stet_init", {"dir": "a\0b"}, "NUL"),
@@ -115,7 +115,7 @@ same("lists come in pages, in a fixed order", names, offered("--all-tools"))
 for cursor in "", "x", "after:", 7, None, {}:
     same(f"a cursor that was never given: {cursor!r}", code(s.request("tools/list", cursor=cursor)), -32602)
 s.close()
-s = Server("--log", "info")
+s = Server("--all-tools", "--log", "info")
 s.initialize()
 s.call("stet_doctor")
 status, error = s.close()

@@ -47,7 +47,8 @@ run=$(stet run p.json --scope s1 --record --json | json runId)
 t "the run names the piece"                    same p@s1 "$(json piece <".stet/runs/$run/state.json")"
 stet set piece:p:argument/f 4 --scope s1 >/dev/null
 t "a rerun is of the same piece"               stet runs rerun "$run" --drive
-t "and makes it fresh"                         same 240 "$(val piece:p/total --scope s1)"
+t "with the argument that the run had"         same 300 "$(val piece:p/total --scope s1)"
+t "the piece has its own, and is made fresh"   same 240 "$(val piece:p/total --scope s1 --fresh)"
 stet set piece:p:argument/f 6 --scope s1 >/dev/null
 t "an entry of the queue"                      stet queue add --workflow p@s1 --repo .
 t "is driven"                                  expect_out "1 done" stet queue work --repo .
@@ -65,7 +66,7 @@ t "Python runs it"                             same "30 0 p@s1 3" "$(PYTHONPATH=
 # MCP: the tool has the parameter, and resources name the piece with its scope.
 cat >mcp.py <<'PY'
 import json, os, subprocess, sys
-at = subprocess.Popen([os.environ["STET"], "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+at = subprocess.Popen([os.environ["STET"], "mcp", "--all-tools"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 def ask(i, method, **params):
     at.stdin.write(json.dumps({"jsonrpc": "2.0", "id": i, "method": method, "params": params}) + "\n"); at.stdin.flush()
     while True:
