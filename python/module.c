@@ -244,8 +244,39 @@ void stet_py_free(PyObject *o, PyObject *owner) {
     Py_DECREF(type);
 }
 
+enum { DICT_NUMBER_AT = sizeof(PyObject) + sizeof(Py_ssize_t) };
+
+/* In CPython 3.11 to 3.13 a dict has, after its head and its length, a number that no dict had before: it gets another one with each
+ * change. The limited interface does not show it, so library.py tries whether this is what is there before it relies on it. */
+static PyObject *last_change(PyObject *module, PyObject *dicts) {
+    (void)module;
+    if (!PyTuple_Check(dicts)) {
+        PyErr_SetString(PyExc_TypeError, "last_change: expected a tuple of dicts");
+        return NULL;
+    }
+    uint64_t last = 0;
+    for (Py_ssize_t i = 0, n = PyTuple_Size(dicts); i < n; i++) {
+        PyObject *dict = PyTuple_GetItem(dicts, i);
+        uint64_t number;
+        if (!PyDict_CheckExact(dict)) {
+            PyErr_SetString(PyExc_TypeError, "last_change: expected a tuple of dicts");
+            return NULL;
+        }
+        memcpy(&number, (const char *)dict + DICT_NUMBER_AT, sizeof number);
+        if (number > last)
+            last = number;
+    }
+    return PyLong_FromUnsignedLongLong(last);
+}
+
+static PyMethodDef functions[] = {
+    {"last_change", last_change, METH_O, "The number of the latest change of one of these dicts."},
+    {NULL, NULL, 0, NULL},
+};
+
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "stet._stet",
-                                        .m_doc = "libstet, as the classes of the package stet use it.", .m_size = -1};
+                                        .m_doc = "libstet, as the classes of the package stet use it.", .m_size = -1,
+                                        .m_methods = functions};
 
 PyMODINIT_FUNC PyInit__stet(void);
 PyMODINIT_FUNC PyInit__stet(void) {

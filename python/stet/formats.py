@@ -3,9 +3,15 @@
 Keyword arguments come from one place (the call of `persistent_cache`) and go to both directions: each takes those that it knows, and one that
 nobody knows is a mistake.
 """
+import importlib
+import io
 import json
 import math
 import pickle
+import sys
+import types
+
+from .keys import script_name
 
 PROTOCOL = 4  # an empty dict then is the five bytes that the library knows as trivial
 
@@ -68,12 +74,132 @@ def choose(kind, format, value, auto_variables_format):
     return "text" if isinstance(value, str) else "bytes" if isinstance(value, (bytes, bytearray, memoryview)) else "pickle"
 
 
-def dump(put, value, format, options):
+# ---- pickles ----
+
+_MAIN = ("__main__", "__mp_main__")
+
+
+def of_script(script, qualname):
+    """A class or function of a script, in whatever process: the script itself, its workers, one that imports it."""
+    module = next((m for n in _MAIN if (m := sys.modules.get(n)) is not None and script_name(n) == script), None)
+    found = module if module is not None else importlib.import_module(script)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    return found
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, o):
+        if (isinstance(o, type) or type(o) is types.FunctionType) and o.__module__ in _MAIN:
+            script = script_name(o.__module__)
+            try:
+                if script not in _MAIN and of_script(script, o.__qualname__) is o:
+                    return of_script, (script, o.__qualname__)
+            except (AttributeError, ImportError):
+                pass
+        return NotImplemented
+
+
+class SharedInput(ValueError):
+    """A result holds an object that the computation was given, in a way or format that can't say so."""
+
+
+class _SharingPickler(_Pickler):
+    """Objects that the computation was given are numbers: on a hit they are those very objects."""
+
+    def __init__(self, file, inputs, allowed, **options):
+        super().__init__(file, **options)
+        self._inputs, self._allowed, self._same = inputs, allowed, {}
+
+    def persistent_id(self, o):
+        number = self._inputs.number(o)
+        if number is None or (type(o) not in (list, dict, set) and self._comes_back(o)):
+            return None
+        if not self._allowed:
+            raise SharedInput(f"it holds a {type(o).__name__} that it was given and did not make: only a pickle in a directory of stet can say that")
+        return number
+
+    def _comes_back(self, o):
+        """Is it the same object after pickling, as a member of an enum is?"""
+        if id(o) not in self._same:
+            try:
+                same = loads(dumps(o)) is o
+            except Exception:
+                same = False
+            self._same[id(o)] = (same, o)
+        return self._same[id(o)][0]
+
+    def reducer_override(self, o):
+        base = getattr(o, "base", None) if type(o).__module__ == "numpy" else None
+        while base is not None:
+            if self._inputs.number(base) is not None:
+                raise SharedInput("it holds an array that shares its memory with one that it was given: copy it")
+            base = getattr(base, "base", None)
+        return super().reducer_override(o)
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data, inputs, **options):
+        super().__init__(io.BytesIO(data), **options)
+        self._inputs = inputs
+
+    def persistent_load(self, number):
+        if self._inputs is None:
+            raise pickle.UnpicklingError("it holds an object that was given to what computed it: only that finds it again")
+        return self._inputs.at(number)
+
+    def find_class(self, module, name):
+        if module not in _MAIN and any(m in sys.modules and script_name(m) == module for m in _MAIN):
+            return of_script(module, name)
+        return super().find_class(module, name)
+
+
+class _Main:
+    """The name of the script, as it would stand in a pickle."""
+
+    module = name = None
+
+    @classmethod
+    def bytes(cls):
+        main = sys.modules.get("__main__")
+        if main is not cls.module:
+            cls.module, cls.name = main, script_name("__main__").encode("utf-8", "surrogatepass")
+        return cls.name
+
+
+def loads(data, inputs=None, **options):
+    if not options and len(data) < 1 << 20 and _Main.bytes() not in data:
+        try:
+            return pickle.loads(data)
+        except pickle.UnpicklingError:
+            pass  # it holds one of its inputs, or is damaged
+    return _Unpickler(data, inputs, **options).load()
+
+
+def dumps(value):
+    file = io.BytesIO()
+    _Pickler(file, PROTOCOL).dump(value)
+    return file.getvalue()
+
+
+class _Nowhere:
+    @staticmethod
+    def write(data):
+        return len(data)
+
+
+def check_shared(value, inputs):
+    """Raises SharedInput if `value` holds what the computation was given."""
+    if inputs:
+        _SharingPickler(_Nowhere, inputs, False, protocol=PROTOCOL).dump(value)
+
+
+def dump(put, value, format, options, inputs=None):
     """Writes the content that `put` has begun."""
     if format == "pickle":
         mine = {k: v for k, v in options.items() if k in _PICKLER}
         mine.setdefault("protocol", PROTOCOL)
-        pickle.Pickler(put, **mine).dump(value)
+        (_SharingPickler(put, inputs, mine["protocol"] is None or mine["protocol"] > 0, **mine) if inputs else _Pickler(put, **mine)).dump(value)
     elif format == "json":
         mine = {k: v for k, v in options.items() if k in _ENCODER}
         if "cls" in mine and not issubclass(mine["cls"], json.JSONEncoder):
@@ -108,10 +234,9 @@ class UnknownFormat(ValueError):
     pass
 
 
-def load(data, format, options):
+def load(data, format, options, inputs=None):
     if format == "pickle":
-        mine = {k: v for k, v in options.items() if k in _UNPICKLER} if options else options
-        return pickle.loads(data, **mine)
+        return loads(data, inputs, **{k: v for k, v in options.items() if k in _UNPICKLER} if options else {})
     if format == "json":
         mine = {k: v for k, v in options.items() if k in _DECODER}
         if "cls" in mine and not issubclass(mine["cls"], json.JSONDecoder):

@@ -6,7 +6,6 @@ import warnings
 import weakref
 from abc import ABC, abstractmethod
 from pathlib import Path
-from pickle import loads
 from typing import Any, Mapping, Optional, Union
 
 from . import _stet, formats, where
@@ -199,6 +198,9 @@ class FsPersister(Persister):
     # ---- get and put ----
 
     def get(self, execution_key, exact_match_created_at=False, content_spec=None, **kwargs):
+        return self._get(execution_key, exact_match_created_at, content_spec, kwargs, None)
+
+    def _get(self, execution_key, exact_match_created_at, content_spec, kwargs, inputs):
         created = 0 if execution_key.created_at is None else execution_key.millis
         if not (exact_match_created_at or content_spec or kwargs):  # the usual case, without detours
             handle = self._handle if self._generation is _generation and not self._closed else self._use()
@@ -209,7 +211,7 @@ class FsPersister(Persister):
             if len(contents) == 1 and "variables" in contents:
                 _, _, format, data = contents["variables"]
                 if data is not None and format == "pickle":
-                    return stored(raw, loads(data), None, None)
+                    return stored(raw, formats.loads(data, inputs), None, None)
         flags = 0
         if exact_match_created_at:
             if not created:
@@ -227,7 +229,7 @@ class FsPersister(Persister):
             if raw is None:
                 return None
             if content_spec is None or all(f in ("auto", raw[3][k][2]) for k, f in content_spec.items()):
-                values = self._values(handle, raw, kinds, kwargs)
+                values = self._values(handle, raw, kinds, kwargs, inputs)
                 if values is not None:
                     return stored(raw, *values)
             if flags:
@@ -242,9 +244,11 @@ class FsPersister(Persister):
         raw = handle.get(block, module, 0, 0, None)
         if raw is None:
             return None
+        if raw[5] is not None:
+            raise LookupError
         content = raw[3].get("variables")
         if content is not None and content[3] is not None and content[2] == "pickle":
-            return loads(content[3])
+            return formats.loads(content[3])
         values = self._values(handle, raw, ("variables",), {})
         if values is None or values[0] is None:
             raise LookupError
@@ -255,7 +259,7 @@ class FsPersister(Persister):
         return self._use().get(execution_key.block_id, execution_key.module_hash, 0, _stet.NO_COUNT, ()) is not None
 
     @staticmethod
-    def _values(handle, raw, kinds, options):
+    def _values(handle, raw, kinds, options, inputs=None):
         values = []
         for kind in CONTENT_KINDS:
             content = raw[3].get(kind)
@@ -268,10 +272,13 @@ class FsPersister(Persister):
                     data = handle.read(content[0], content[1])
                 except (CorruptError, NotFoundError):
                     return None
-            values.append(formats.load(data, content[2], options))
+            values.append(formats.load(data, content[2], options, inputs))
         return values
 
     def put(self, entry, content_spec=None, **kwargs):
+        return self._put(entry, content_spec, kwargs, None)
+
+    def _put(self, entry, content_spec, kwargs, inputs):
         key = entry.execution_key
         formats.check_put(key, content_spec, kwargs)
         contents = []
@@ -293,7 +300,7 @@ class FsPersister(Persister):
                     put.elapsed(entry.elapsed_ms)
                 for kind, format, value in contents:
                     put.content(kind, format)
-                    formats.dump(put, value, format, kwargs)
+                    formats.dump(put, value, format, kwargs, inputs)
             except BaseException:
                 put.abort()
                 raise
