@@ -129,13 +129,13 @@ class _SharingPickler(_Pickler):
             self._same[id(o)] = (same, o)
         return self._same[id(o)][0]
 
-    def reducer_override(self, o):
-        base = getattr(o, "base", None) if type(o).__module__ == "numpy" else None
-        while base is not None:
-            if self._inputs.number(base) is not None:
+    def reducer_override(self, value):
+        o, numpy = value, sys.modules.get("numpy")
+        while numpy is not None and isinstance(o, numpy.ndarray) and o.base is not None:
+            o = o.base
+            if self._inputs.number(o) is not None:
                 raise SharedInput("it holds an array that shares its memory with one that it was given: copy it")
-            base = getattr(base, "base", None)
-        return super().reducer_override(o)
+        return super().reducer_override(value)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -167,8 +167,13 @@ class _Main:
         return cls.name
 
 
+def is_plain(data):
+    """Does it name nothing of the script?"""
+    return _Main.bytes() not in data
+
+
 def loads(data, inputs=None, **options):
-    if not options and len(data) < 1 << 20 and _Main.bytes() not in data:
+    if not options and len(data) < 1 << 20 and is_plain(data):
         try:
             return pickle.loads(data)
         except pickle.UnpicklingError:

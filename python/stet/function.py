@@ -14,6 +14,7 @@ from .entry import ExecutionKey
 from .persister import StorageWarning
 
 ABSENT = object()  # looked for, and not there
+_EXACT = frozenset((int, str, bytes, bool, type(None)))
 _SIMPLE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -54,6 +55,7 @@ class Function:
             self._plain = None
         self._names = [keys.leaves((n,)) for n in self._plain or ()]
         self._graph = None
+        self._keys, self._keys_of = {}, None  # by arguments, of one graph
         self.wrapper = None
 
     # ---- keys ----
@@ -104,14 +106,27 @@ class Function:
     def _quick(self, args):
         """The result of a call with nothing but constants as arguments, if the function is as it was and its result is there: the same key, without the detours. Else MISSING."""
         graph = self._graph
-        if graph is None or not graph.stable or len(args) != len(self._names) or graph.walk.files or graph.walk.expires is not None or not graph.stands():
+        if graph is None or not graph.plain or len(args) != len(self._names) or not graph.stands():
             return keys.MISSING
-        out = keys.leaves(args, self._names)
-        if out is None:
-            return keys.MISSING
-        digest = hashlib.sha256(keys.VERSION + out).digest()
-        module = hashlib.sha256(b"function" + digest + graph.digest).digest()
-        return self.cached.quick(f"{self.label}:{keys.text_of(digest)}", keys.text_of(module))
+        for a in args:
+            if type(a) not in _EXACT:
+                known = None
+                break
+        else:  # equal ones are the same, but for 1 and True
+            at = (args, *map(type, args))
+            known = self._keys.get(at) if self._keys_of is graph else None
+        if known is None:
+            out = keys.leaves(args, self._names)
+            if out is None:
+                return keys.MISSING
+            digest = hashlib.sha256(keys.VERSION + out).digest()
+            module = hashlib.sha256(b"function" + digest + graph.digest).digest()
+            known = (f"{self.label}:{keys.text_of(digest)}", keys.text_of(module))
+            if all(type(a) in _EXACT for a in args):
+                if self._keys_of is not graph or len(self._keys) > 1000:
+                    self._keys, self._keys_of = {}, graph
+                self._keys[(args, *map(type, args))] = known
+        return self.cached.quick(*known)
 
     def changed(self, call):
         """What the call itself changed of the things that its key covers, or None. A result found later would leave that change out."""

@@ -1274,7 +1274,7 @@ def _same_registry(cls, count):
 class Graph:
     """What a function or block depends on besides its arguments, as it was at one time."""
 
-    __slots__ = ("digest", "walk", "stable", "_names", "_guards")
+    __slots__ = ("digest", "walk", "stable", "plain", "_names", "_guards", "_patched")
 
     def __init__(self, roots, ignore=frozenset(), allow_dynamic=False, before=None, large=None, lazy=None):
         for _ in range(8):
@@ -1285,11 +1285,12 @@ class Graph:
                 break
         self.digest = walk.digest()
         self.stable = not walk.volatile and not walk.imported and before is None
-        self._names, self._guards = walk.names_guard, walk.guards
+        self.plain = self.stable and not walk.files and walk.expires is None  # its digest is all of it, and known without another walk
+        self._names, self._guards, self._patched = walk.names_guard, walk.guards, walk.patched
 
     def stands(self):
         """Is all that the walk looked at as it was? Only of a stable graph."""
-        if patches.look() is not self.walk.patched:
+        if patches.look() is not self._patched:
             return False
         for get, name, value in self._names:
             if get(name, MISSING) is not value:

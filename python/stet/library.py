@@ -168,24 +168,23 @@ def _is_users(value):
 
 
 def _numbers_hold():
+    """Does this Python give dicts such numbers?"""
     d = {}
-    try:
-        numbers = [_stet.last_change((d,))]
-        for change in (lambda: d.update(a=1), lambda: d.update(a=2), lambda: d.pop("a"), lambda: d.setdefault("b", 3), d.clear):
-            change()
-            numbers.append(_stet.last_change((d,)))
-        return numbers == sorted(set(numbers)) and _stet.last_change((d,)) == numbers[-1]
-    except ValueError:
-        return False
+    watched = _stet.watch((d,))
+    numbers = [_stet.last_change(watched)]
+    for change in (lambda: d.update(a=1), lambda: d.update(a=2), lambda: d.pop("a"), lambda: d.setdefault("b", 3), d.clear):
+        change()
+        numbers.append(_stet.last_change(watched))
+    return numbers == sorted(set(numbers)) and _stet.last_change(watched) == numbers[-1]
 
 
 class _Space:
     """The names of one module or class: those that are the user's, and how the dict was when they were looked for."""
 
-    __slots__ = ("label", "names", "found", "change", "seen")
+    __slots__ = ("label", "names", "found", "watched", "change", "seen")
 
     def __init__(self, label, names):
-        self.label, self.names, self.found, self.change, self.seen = label, names, (), None, None
+        self.label, self.names, self.found, self.watched, self.change, self.seen = label, names, (), _stet.watch((names,)), None, None
 
 
 class Patches:
@@ -193,22 +192,19 @@ class Patches:
 
     def __init__(self):
         self._numbered = _numbers_hold()
-        self._spaces, self._dicts, self._modules = {}, (), {}
+        self._spaces, self._watched, self._modules = {}, None, {}
         self._last = None
         self._found = ()
 
     def look(self):
-        if self._numbered:
-            last = _stet.last_change(self._dicts) if self._dicts else None
-            if last is not None and last == self._last:
-                return self._found
-        self._search()
+        if self._last is None or _stet.last_change(self._watched) != self._last:
+            self._search()
         return self._found
 
     def _search(self):
         last = None
         for _ in range(3):  # looking may load what is lazy, or another thread may import
-            last = _stet.last_change(self._dicts) if self._numbered and self._dicts else None
+            last = _stet.last_change(self._watched) if self._numbered and self._watched is not None else None
             for name, module in list(sys.modules.items()):
                 if isinstance(module, types.ModuleType) and id(vars(module)) not in self._spaces and name != "sys" and id(module) not in self._modules:
                     self._modules[id(module)] = module
@@ -223,7 +219,7 @@ class Patches:
                     todo += self._scan(space)
             if not changed:
                 break
-            self._dicts = (sys.modules, *(s.names for s in self._spaces.values()))
+            self._watched = _stet.watch((sys.modules, *(s.names for s in self._spaces.values())))
         found = sorted(((f"{s.label}.{n}", v) for s in self._spaces.values() for n, v in s.found), key=lambda pair: pair[0])
         if len(found) != len(self._found) or any(a[0] != b[0] or a[1] is not b[1] for a, b in zip(found, self._found)):
             self._found = tuple(found)
@@ -235,12 +231,12 @@ class Patches:
 
     def _stands(self, space):
         if self._numbered:
-            return space.change is not None and _stet.last_change((space.names,)) == space.change
+            return space.change is not None and _stet.last_change(space.watched) == space.change
         return space.seen is not None and len(space.seen) == len(space.names) and all(a is b for a, b in zip(space.seen, space.names.values()))
 
     def _scan(self, space):
         """Looks through the names. The classes among them that were not seen yet."""
-        space.change = _stet.last_change((space.names,)) if self._numbered else None
+        space.change = _stet.last_change(space.watched) if self._numbered else None
         items = list(space.names.items())
         if not self._numbered:
             space.seen = [v for _, v in items]

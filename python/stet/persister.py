@@ -6,6 +6,7 @@ import warnings
 import weakref
 from abc import ABC, abstractmethod
 from pathlib import Path
+from pickle import loads
 from typing import Any, Mapping, Optional, Union
 
 from . import _stet, formats, where
@@ -14,6 +15,8 @@ from .errors import BusyError, ConflictError, CorruptError, DeniedError, Executi
 from .strategy import CleanupStrategy, DefaultCleanupStrategy
 
 ContentSpec = Mapping[str, str]
+
+_SMALL, _SMALL_TOTAL = 16 << 10, 8 << 20  # bytes of an object, and of all, that are remembered
 
 
 class StorageWarning(RuntimeWarning):
@@ -99,6 +102,7 @@ class FsPersister(Persister):
         self._generation = None
         self._closed = False
         self._warned = set()
+        self._small, self._small_bytes = {}, 0
         self.last_error = None
         _persisters.add(self)
         with self._lock:
@@ -239,20 +243,32 @@ class FsPersister(Persister):
                 return None
 
     def _variables(self, block, module):
-        """The variables of the latest entry, None if there is none. A LookupError: only `get` can tell."""
+        """The variables of the latest entry, None if there is none. A LookupError: only `get` can tell.
+
+        Bytes of small objects are remembered. They were right when they were read, and an object is named by what is in it; whether the entry is still there is asked each time."""
         handle = self._handle if self._generation is _generation and not self._closed else self._use()
-        raw = handle.get(block, module, 0, 0, None)
+        raw = handle.get(block, module, 0, 0, ())
         if raw is None:
             return None
         if raw[5] is not None:
             raise LookupError
         content = raw[3].get("variables")
-        if content is not None and content[3] is not None and content[2] == "pickle":
-            return formats.loads(content[3])
-        values = self._values(handle, raw, ("variables",), {})
-        if values is None or values[0] is None:
+        if content is None or content[2] != "pickle":
             raise LookupError
-        return values[0]
+        data = self._small.get(content[0])
+        if data is not None:
+            return loads(data)
+        raw = handle.get(block, module, 0, _stet.NO_COUNT, ("variables",))
+        if raw is None or raw[5] is not None or raw[3]["variables"][2] != "pickle":
+            raise LookupError
+        content = raw[3]["variables"]
+        data = content[3] if content[3] is not None else handle.read(content[0], content[1])
+        if len(data) <= _SMALL and formats.is_plain(data):
+            self._small_bytes += len(data)
+            if self._small_bytes > _SMALL_TOTAL:
+                self._small, self._small_bytes = {}, len(data)
+            self._small[content[0]] = data
+        return formats.loads(data)
 
     def _has(self, execution_key):
         """Is there an entry? Reads none of its contents, and counts neither as a hit nor as a miss."""
