@@ -65,8 +65,8 @@ def _leave(pid=os.getpid()):
 class _Cached:
     """What blocks and functions have in common: looking up, and storing."""
 
-    def __init__(self, persister, dir_path, content_spec, options):
-        self._given, self._dir_path = persister, dir_path
+    def __init__(self, persister, dir_path, content_spec, options, mapped=False):
+        self._given, self._dir_path, self.mapped = persister, dir_path, mapped
         self.spec, self.options = content_spec, options
         self._own = None
 
@@ -93,7 +93,7 @@ class _Cached:
         try:
             persister = self.persister()
             if isinstance(persister, FsPersister):
-                return persister._get(key, False, self.spec, self.options, inputs)
+                return persister._get(key, False, self.spec, self.options, inputs, self.mapped)
             return persister.get(key, content_spec=self.spec, **self.options)
         except Exception as e:
             warnings.warn(f"a stored result of {key.block_id} can't be read, it is computed again: {type(e).__name__}: {e}", StorageWarning, stacklevel=4)
@@ -101,7 +101,7 @@ class _Cached:
 
     def quick(self, block, module):
         """The result of a function as `get` would find it; ABSENT if there is none; keys.MISSING where only `get` can tell."""
-        if self.spec is None and not self.options:
+        if self.spec is None and not self.options and not self.mapped:
             persister = self._given if self._given is not None else self.persister()
             if type(persister) is FsPersister:
                 try:
@@ -151,7 +151,7 @@ class persistent_cache:
     `name` names the block; without one a block is called by the hash of its code, and a function by its qualified name. `ignore` lists names of variables or
     arguments that do not count, MODULE.NAME for a variable of another function. `allow_dynamic` permits code that reads by name what the key can't know (eval, globals()).
     `depends_on` lists files and directories whose contents count. A result older than `expires` (seconds or a timedelta) is computed again. `verbose` says on
-    standard error what is found and what is computed. `content_spec` says how: {"variables": "pickle" or "json"}; `method` is its deprecated form. Other keyword arguments reach the pickler or the
+    standard error what is found and what is computed. With `mmap` the arrays of a result are mapped from its file, read-only, and not read. `content_spec` says how: {"variables": "pickle" or "json"}; `method` is its deprecated form. Other keyword arguments reach the pickler or the
     JSON encoder. Without a `persister` (or `dir_path`) it is that of the nearest `.stet/` or `__marimo__/`.
     """
 
@@ -161,7 +161,7 @@ class persistent_cache:
         return super().__new__(cls)
 
     def __init__(self, name=None, *, persister=None, dir_path=None, content_spec=None, method=None, ignore=(), allow_dynamic=False, depends_on=(), expires=None, verbose=False,
-                 **kwargs):
+                 mmap=False, **kwargs):
         if name is not None and not isinstance(name, str):
             raise TypeError("the name of a persistent_cache is a str")
         if method is not None:
@@ -182,7 +182,7 @@ class persistent_cache:
         self._expires = expires.total_seconds() if isinstance(expires, timedelta) else expires
         if self._expires is not None and not self._expires >= 0:
             raise ValueError("expires is a timedelta, or a number of seconds")
-        self._cached = _Cached(persister, dir_path, content_spec, kwargs)
+        self._cached = _Cached(persister, dir_path, content_spec, kwargs, bool(mmap))
         self._frame = self._key = self._block = None
         self.hit = False
         self.entry = self.metadata = None

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import pickle
+import struct
 import sys
 import types
 
@@ -139,8 +140,8 @@ class _SharingPickler(_Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, data, inputs, **options):
-        super().__init__(io.BytesIO(data), **options)
+    def __init__(self, file, inputs, **options):
+        super().__init__(file, **options)
         self._inputs = inputs
 
     def persistent_load(self, number):
@@ -178,13 +179,91 @@ def loads(data, inputs=None, **options):
             return pickle.loads(data)
         except pickle.UnpicklingError:
             pass  # it holds one of its inputs, or is damaged
-    return _Unpickler(data, inputs, **options).load()
+    return _Unpickler(io.BytesIO(data), inputs, **options).load()
+
+
+def load_file(file, options, inputs):
+    """A pickle that is too large to be in memory twice."""
+    return _Unpickler(file, inputs, **{k: v for k, v in options.items() if k in _UNPICKLER}).load()
 
 
 def dumps(value):
     file = io.BytesIO()
     _Pickler(file, PROTOCOL).dump(value)
     return file.getvalue()
+
+
+# ---- pickles with their arrays beside them ----
+#
+# Format "pickle5": the magic, the length of the pickle and the number of buffers (u64 each, little-endian), for each buffer its offset, its length and whether it can be
+# written to, then the pickle (protocol 5), then the buffers, each at a multiple of 64. So an array is read from the file into its own memory, or not read at all but mapped.
+
+_MAGIC, _ALIGN, _BESIDE = b"stetbuf1", 64, 1 << 16
+
+
+class Beside:
+    """A value pickled in memory, with its large arrays left where they are: `format` says whether there are any."""
+
+    def __init__(self, value, options, inputs):
+        self.chunks, self.buffers = [], []
+        mine = {k: v for k, v in options.items() if k in _PICKLER}
+
+        def beside(buffer):
+            view = buffer.raw()
+            if view.nbytes < _BESIDE:
+                return True
+            self.buffers.append(view)
+
+        made = _SharingPickler(self, inputs, True, protocol=5, buffer_callback=beside, **mine) if inputs else _Pickler(self, protocol=5, buffer_callback=beside, **mine)
+        made.dump(value)
+        self.format = "pickle5" if self.buffers else "pickle"
+
+    def write(self, data):
+        self.chunks.append(bytes(data))
+        return len(data)
+
+    def dump(self, put):
+        if not self.buffers:
+            for chunk in self.chunks:
+                put.write(chunk)
+            return
+        length = sum(map(len, self.chunks))
+        at = len(_MAGIC) + 16 + 24 * len(self.buffers) + length
+        head, offsets = [_MAGIC, struct.pack("<QQ", length, len(self.buffers))], []
+        for view in self.buffers:
+            offset = -(-at // _ALIGN) * _ALIGN
+            offsets.append(offset - at)
+            head.append(struct.pack("<QQQ", offset, view.nbytes, not view.readonly))
+            at = offset + view.nbytes
+        put.write(b"".join(head + self.chunks))
+        for gap, view in zip(offsets, self.buffers):
+            put.write(bytes(gap))
+            put.write(view)
+
+
+def load_beside(file, options, inputs, mapped):
+    """`mapped`: the whole file as a read-only memoryview, whose arrays are not read; or None."""
+    head = file.read(len(_MAGIC) + 16)
+    if head[:len(_MAGIC)] != _MAGIC:
+        raise pickle.UnpicklingError("not a pickle with buffers")
+    length, count = struct.unpack_from("<QQ", head, len(_MAGIC))
+    index = file.read(24 * count)
+    stream, buffers = file.read(length), []
+    for offset, size, writable in struct.iter_unpack("<QQQ", index):
+        if mapped is not None:
+            buffers.append(mapped[offset:offset + size])
+            continue
+        numpy = sys.modules.get("numpy")  # its memory comes in large pages
+        room = memoryview(numpy.empty(size, "u1") if numpy is not None else bytearray(size))
+        file.seek(offset)
+        if file.readinto(room) != size:
+            raise pickle.UnpicklingError("the buffers end too early")
+        buffers.append(room if writable else room.toreadonly())
+    return _Unpickler(io.BytesIO(stream), inputs, buffers=buffers, **{k: v for k, v in options.items() if k in _UNPICKLER - {"buffers"}}).load()
+
+
+def is_of(format, wanted):
+    return wanted in ("auto", format) or (wanted, format) == ("pickle", "pickle5")
 
 
 class _Nowhere:
@@ -240,6 +319,8 @@ class UnknownFormat(ValueError):
 
 
 def load(data, format, options, inputs=None):
+    if format == "pickle5":
+        return load_beside(io.BytesIO(data), options, inputs, None)
     if format == "pickle":
         return loads(data, inputs, **{k: v for k, v in options.items() if k in _UNPICKLER} if options else {})
     if format == "json":

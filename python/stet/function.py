@@ -217,9 +217,14 @@ class Function:
             validity.end(noted, token)
         seconds = time.perf_counter() - started
         if self.may_keep(call, seconds):
-            self.cached.put(call.key, began, {"return": result}, seconds, noted.extra(call.files), call.inputs())
+            result = self._as_found(call, result, self.cached.put(call.key, began, {"return": result}, seconds, noted.extra(call.files), call.inputs()))
         self._hand_on(call, noted, began)
         return result
+
+    def _as_found(self, call, result, stored):
+        """With mmap=True the first caller gets what later ones get."""
+        entry = self.cached.get(call.key, call.inputs()) if self.cached.mapped and stored is not None else None
+        return result if entry is None else entry.variables["return"]
 
     @staticmethod
     def _hand_on(call, noted, began):
@@ -262,7 +267,8 @@ class Function:
             validity.end(noted, token)
         seconds = time.perf_counter() - started
         if self.may_keep(call, seconds):
-            await asyncio.to_thread(self.cached.put, call.key, began, {"return": result}, seconds, noted.extra(call.files), call.inputs())
+            stored = await asyncio.to_thread(self.cached.put, call.key, began, {"return": result}, seconds, noted.extra(call.files), call.inputs())
+            result = self._as_found(call, result, stored)
         self._hand_on(call, noted, began)
         return result
 
