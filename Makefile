@@ -64,7 +64,7 @@ ADAPTERS := $(patsubst adapters/%.c,$(BUILD)/%,$(wildcard adapters/*.c))
 # installed where Debian's python3 looks: dist-packages below /usr and /usr/local, site-packages in a home directory (PREFIX=~/.local) or a venv.
 PYTHON   ?= /usr/bin/python3
 PYSRC    := $(sort $(wildcard python/*.c))
-PYFILES  := $(sort $(wildcard python/stet/*.py))
+PYFILES  := $(sort $(wildcard python/stet/*.py python/stet/*.pyi)) python/stet/py.typed
 PYMODULE := $(BUILD)/python/stet/_stet.abi3.so
 PYTHONLIB := $(if $(filter /usr,$(PREFIX)),python3,$(shell $(PYTHON) -c 'import sys; print("python%d.%d" % sys.version_info[:2])'))
 PYTHONDIR ?= $(PREFIX)/lib/$(PYTHONLIB)/$(if $(filter /usr /usr/local,$(PREFIX)),dist,site)-packages
@@ -78,7 +78,7 @@ FUZZBIN  := $(FUZZSRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCHSRC := $(sort $(wildcard bench/*.c))
 BENCHBIN := $(BENCHSRC:%.c=$(BUILD)/%)
 
-.PHONY: all objects programs python fuzz-programs bench-programs demo test test-programs sanitize sanitize-threads lint lint-scripts cppcheck tidy warnings format format-check fuzz bench soak model coverage deps-graph install uninstall clean help docs setup setup-test setup-dev
+.PHONY: all objects programs python fuzz-programs bench-programs demo test test-programs sanitize sanitize-threads lint lint-scripts cppcheck tidy warnings format format-check fuzz bench soak model coverage deps-graph install uninstall wheel clean help docs setup setup-test setup-dev
 .SECONDARY:
 
 all: programs python
@@ -220,6 +220,11 @@ install: programs python
 	$(BUILD)/stet help --completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_stet
 	$(BUILD)/stet help --completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/stet.fish
 
+# What pip builds from this tree: a wheel and an sdist, without the network.
+wheel: python
+	@mkdir -p $(BUILD)/dist
+	@cd python && BUILD=$(BUILD) $(PYTHON) -c 'import os, sys, backend; d = os.path.abspath(os.path.join("..", os.environ["BUILD"], "dist")); print(backend.build_wheel(d)); print(backend.build_sdist(d))'
+
 # Removes what install puts there, and the directories that are stet's own.
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,stet $(notdir $(ADAPTERS))) $(DESTDIR)$(PREFIX)/include/stet.h
@@ -233,6 +238,7 @@ clean:
 help:
 	@echo 'make [all]        programs and libraries in build/'
 	@echo 'make python       the Python package in build/python/'
+	@echo 'make wheel        a wheel and an sdist of it in build/dist/ (pip install . builds the same)'
 	@echo 'make demo         what stet does, on an embedded project'
 	@echo 'make test         every test; FILTER=REGEX some of them'
 	@echo 'make sanitize     unit, fault and short property tests with ASan and UBSan'
@@ -311,7 +317,7 @@ $(PYMODULE): $(PYSRC) $(wildcard python/*.h) $(BUILD)/libstet.a Makefile
 	$(call say,LINK,$@)
 	$(Q)$(CC) -Iinclude -D_GNU_SOURCE -I$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') $(CFLAGS) -shared -Wl,--exclude-libs,ALL $(LDFLAGS) \
 	  -o $@ $(PYSRC) $(BUILD)/libstet.a $(SHARED)
-$(BUILD)/python/stet/%.py: python/stet/%.py
+$(filter-out $(PYMODULE),$(PYFILES:python/%=$(BUILD)/python/%)): $(BUILD)/python/%: python/%
 	@mkdir -p $(@D)
 	@cp $< $@
 

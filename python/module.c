@@ -244,8 +244,68 @@ void stet_py_free(PyObject *o, PyObject *owner) {
     Py_DECREF(type);
 }
 
+enum { DICT_NUMBER_AT = sizeof(PyObject) + sizeof(Py_ssize_t) };
+
+/* In CPython 3.11 to 3.13 a dict has, after its head and its length, a number that no dict had before: it gets another one with each
+ * change. The limited interface does not show it, so library.py tries whether this is what is there before it relies on it. The dicts
+ * come in a capsule, because they are many and asked for with each hit. */
+typedef struct watched {
+    PyObject *dicts; /* a tuple, which keeps them */
+    Py_ssize_t count;
+    const char *numbers[];
+} watched;
+
+static void unwatch(PyObject *capsule) {
+    watched *w = PyCapsule_GetPointer(capsule, NULL);
+    Py_XDECREF(w->dicts);
+    PyMem_Free(w);
+}
+
+static PyObject *watch(PyObject *module, PyObject *dicts) {
+    (void)module;
+    Py_ssize_t count = PyTuple_Check(dicts) ? PyTuple_Size(dicts) : -1;
+    watched *w = count < 0 ? NULL : PyMem_Malloc(sizeof *w + (size_t)count * sizeof *w->numbers);
+    for (Py_ssize_t i = 0; w && i < count; i++) {
+        PyObject *dict = PyTuple_GetItem(dicts, i);
+        if (!PyDict_CheckExact(dict)) {
+            PyMem_Free(w);
+            w = NULL;
+        } else
+            w->numbers[i] = (const char *)dict + DICT_NUMBER_AT;
+    }
+    if (!w) {
+        PyErr_SetString(PyExc_TypeError, "watch: expected a tuple of dicts");
+        return NULL;
+    }
+    w->count = count;
+    w->dicts = Py_NewRef(dicts);
+    return PyCapsule_New(w, NULL, unwatch);
+}
+
+static PyObject *last_change(PyObject *module, PyObject *capsule) {
+    (void)module;
+    const watched *w = PyCapsule_GetPointer(capsule, NULL);
+    if (!w)
+        return NULL;
+    uint64_t last = 0;
+    for (Py_ssize_t i = 0; i < w->count; i++) {
+        uint64_t number;
+        memcpy(&number, w->numbers[i], sizeof number);
+        if (number > last)
+            last = number;
+    }
+    return PyLong_FromUnsignedLongLong(last);
+}
+
+static PyMethodDef functions[] = {
+    {"watch", watch, METH_O, "A tuple of dicts, for last_change."},
+    {"last_change", last_change, METH_O, "The number of the latest change of one of the dicts that are watched."},
+    {NULL, NULL, 0, NULL},
+};
+
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "stet._stet",
-                                        .m_doc = "libstet, as the classes of the package stet use it.", .m_size = -1};
+                                        .m_doc = "libstet, as the classes of the package stet use it.", .m_size = -1,
+                                        .m_methods = functions};
 
 PyMODINIT_FUNC PyInit__stet(void);
 PyMODINIT_FUNC PyInit__stet(void) {

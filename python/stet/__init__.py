@@ -13,8 +13,9 @@ from .legacy import LegacyPersister
 from .persister import ContentSpec, FsPersister, Persister, StorageWarning
 from .project import Commit, Project, Space, Transaction
 from .strategy import CleanupStrategy, DefaultCleanupStrategy
+from .workflow import WorkflowMismatch, step, workflow
 
 __all__ = ["BusyError", "CancelledError", "CleanupStrategy", "Commit", "ConflictError", "ContentSpec", "CorruptError", "DefaultCleanupStrategy", "DeniedError", "DynamicCode", "Entry",
            "EntryMetadata", "ExecutionKey", "ExecutionKeyClash", "FailedError", "FsPersister", "InternalError", "InvalidError", "IoError", "LegacyPersister",
            "LimitError", "NotFoundError", "Persister", "Project", "Space", "StetError", "StorageWarning", "Transaction", "Unhashable", "UnsupportedError",
-           "default_persister", "persistent_cache", "register_hasher"]
+           "WorkflowMismatch", "default_persister", "persistent_cache", "register_hasher", "step", "workflow"]

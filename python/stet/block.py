@@ -19,7 +19,7 @@ class SourceChanged(Exception):
 class Block:
     """`inputs`: [(name, attributes)] that may be read before the block assigns them; `imports`: what it imports, as keys.References has it; `outputs`: names that it
     assigns; `unsure`: those of them that it may leave as they were; `deleted`: names that it may leave without a value; `imported`: {name: [(level, module, name or None)]};
-    `functions`: its functions and classes, which are no variables; `digest`: of its code."""
+    `functions`: its functions and classes, which are no variables; `digest`: of its code; `first_line` and `last_line` of it."""
 
     def __init__(self, body, future=0, in_class=False):
         _refuse(body, in_class)
@@ -50,6 +50,8 @@ class Block:
         self.outputs = tuple(sorted(reading.assigned - defined))
         self.unsure = frozenset(self.outputs) - known
         self.deleted = frozenset(reading.deleted) - known
+        self.first_line = min(n.lineno for n in (body[0], *getattr(body[0], "decorator_list", ())))
+        self.last_line = body[-1].end_lineno
         self.digest = hashlib.sha256(ast.dump(ast.Module(body=body, type_ignores=[])).encode()).digest()
 
 
@@ -264,12 +266,12 @@ class _Reading:
 # ---- finding it ----
 
 FUTURE = __future__.annotations.compiler_flag
-_blocks = {}  # (code, instruction) to Block: code is compared by its content
+_blocks = {}  # (code, its lines, instruction) to Block: code is compared by its content
 
 
 def block_of(frame):
     """The block that the `with` statement begins, at which `frame` stands now."""
-    at = (frame.f_code, frame.f_lasti)
+    at = (frame.f_code, frame.f_code.co_linetable, frame.f_lasti)
     if at not in _blocks:
         if len(_blocks) > 1000:
             _blocks.clear()
@@ -295,7 +297,7 @@ def _find(frame):
         raise OSError(f"the source of {file} can't be read, and persistent_cache needs that of its block: use it as a decorator, or put the code into a file")
     try:
         tree = ast.parse(source, file)
-        loaded = any(c == code for c in _codes(compile(source, file, "exec", dont_inherit=True)))
+        loaded = any(c == code and c.co_linetable == code.co_linetable for c in _codes(compile(source, file, "exec", dont_inherit=True)))
     except SyntaxError:
         raise SourceChanged(file) from None
     if not loaded and os.path.exists(file) and type(frame.f_globals.get("__loader__")) is SourceFileLoader:

@@ -2,6 +2,7 @@
 import ast
 import atexit
 import ctypes
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -13,11 +14,10 @@ import types
 import warnings
 from datetime import timedelta
 
-from . import _stet, formats, keys, where
+from . import _stet, formats, keys, validity, where
 from .block import FUTURE, SourceChanged, block_of
 from .entry import Entry, ExecutionKey, from_millis
 from .errors import ExecutionKeyClash, StetError
-from .files import digest_of_files
 from .function import ABSENT, decorate
 from .legacy import LegacyPersister
 from .persister import FsPersister, StorageWarning
@@ -65,8 +65,8 @@ def _leave(pid=os.getpid()):
 class _Cached:
     """What blocks and functions have in common: looking up, and storing."""
 
-    def __init__(self, persister, dir_path, content_spec, options):
-        self._given, self._dir_path = persister, dir_path
+    def __init__(self, persister, dir_path, content_spec, options, mapped=False):
+        self._given, self._dir_path, self.mapped = persister, dir_path, mapped
         self.spec, self.options = content_spec, options
         self._own = None
 
@@ -88,17 +88,20 @@ class _Cached:
         persister = self.persister()
         return persister._has(key) if isinstance(persister, FsPersister) else True
 
-    def get(self, key):
+    def get(self, key, inputs):
         """The entry, or None. What can't be read is computed again."""
         try:
-            return self.persister().get(key, content_spec=self.spec, **self.options)
+            persister = self.persister()
+            if isinstance(persister, FsPersister):
+                return persister._get(key, False, self.spec, self.options, inputs, self.mapped)
+            return persister.get(key, content_spec=self.spec, **self.options)
         except Exception as e:
             warnings.warn(f"a stored result of {key.block_id} can't be read, it is computed again: {type(e).__name__}: {e}", StorageWarning, stacklevel=4)
             return None
 
     def quick(self, block, module):
         """The result of a function as `get` would find it; ABSENT if there is none; keys.MISSING where only `get` can tell."""
-        if self.spec is None and not self.options:
+        if self.spec is None and not self.options and not self.mapped:
             persister = self._given if self._given is not None else self.persister()
             if type(persister) is FsPersister:
                 try:
@@ -108,17 +111,21 @@ class _Cached:
                 return ABSENT if variables is None else variables["return"]
         return keys.MISSING
 
-    def put(self, key, began, variables, elapsed, extra=None):
+    def put(self, key, began, variables, elapsed, extra, inputs):
         """The result is there already: that it can't be stored is no reason to lose it."""
-        entry = Entry(ExecutionKey(key.block_id, key.module_hash, from_millis(began)), variables, extra, elapsed_ms=int(elapsed * 1000))
+        entry = Entry(ExecutionKey(key.block_id, key.module_hash, from_millis(began)), variables, extra or None, elapsed_ms=int(elapsed * 1000))
         try:
             persister = self.persister()
             format = self.spec["variables"] if self.spec else "auto"
-            if (getattr(persister, "_auto", "pickle") if format == "auto" else format) == "json":
+            json = (getattr(persister, "_auto", "pickle") if format == "auto" else format) == "json"
+            if json:
                 formats.check_json(variables, self.options)
-            stored = persister.put(entry, self.spec, **self.options)
-            if stored is None:
-                stored = persister.put(entry, self.spec, **self.options)
+            if json or not isinstance(persister, FsPersister):
+                formats.check_shared(variables, inputs)
+            for _ in range(2):
+                stored = persister._put(entry, self.spec, self.options, inputs) if isinstance(persister, FsPersister) else persister.put(entry, self.spec, **self.options)
+                if stored is not None:
+                    break
             if stored is None:
                 why = getattr(persister, "last_error", None)
                 warnings.warn(f"the result of {key.block_id} was not stored: {why.message if why else 'the storage is unavailable'}", StorageWarning, stacklevel=4)
@@ -144,7 +151,7 @@ class persistent_cache:
     `name` names the block; without one a block is called by the hash of its code, and a function by its qualified name. `ignore` lists names of variables or
     arguments that do not count, MODULE.NAME for a variable of another function. `allow_dynamic` permits code that reads by name what the key can't know (eval, globals()).
     `depends_on` lists files and directories whose contents count. A result older than `expires` (seconds or a timedelta) is computed again. `verbose` says on
-    standard error what is found and what is computed. `content_spec` says how: {"variables": "pickle" or "json"}; `method` is its deprecated form. Other keyword arguments reach the pickler or the
+    standard error what is found and what is computed. With `mmap` the arrays of a result are mapped from its file, read-only, and not read. `content_spec` says how: {"variables": "pickle" or "json"}; `method` is its deprecated form. Other keyword arguments reach the pickler or the
     JSON encoder. Without a `persister` (or `dir_path`) it is that of the nearest `.stet/` or `__marimo__/`.
     """
 
@@ -154,7 +161,7 @@ class persistent_cache:
         return super().__new__(cls)
 
     def __init__(self, name=None, *, persister=None, dir_path=None, content_spec=None, method=None, ignore=(), allow_dynamic=False, depends_on=(), expires=None, verbose=False,
-                 **kwargs):
+                 mmap=False, **kwargs):
         if name is not None and not isinstance(name, str):
             raise TypeError("the name of a persistent_cache is a str")
         if method is not None:
@@ -175,7 +182,7 @@ class persistent_cache:
         self._expires = expires.total_seconds() if isinstance(expires, timedelta) else expires
         if self._expires is not None and not self._expires >= 0:
             raise ValueError("expires is a timedelta, or a number of seconds")
-        self._cached = _Cached(persister, dir_path, content_spec, kwargs)
+        self._cached = _Cached(persister, dir_path, content_spec, kwargs, bool(mmap))
         self._frame = self._key = self._block = None
         self.hit = False
         self.entry = self.metadata = None
@@ -207,16 +214,19 @@ class persistent_cache:
         # What the names stand for now: the block may give them other values, and is asked afterwards whether it changed these ones.
         self._scope = dict(scope) if scope is not frame.f_globals else {}
         self._graph = self._graph_of(frame, block)
-        self._key = ExecutionKey(self._name or keys.text_of(block.digest), keys.text_of(self._graph.digest))
-        entry = self._cached.get(self._key)
-        if entry is not None and self._expires is not None and _stet.now() - entry.execution_key.millis > self._expires * 1000:
-            entry = None
-        if entry is not None and self._fits(block, entry):
+        self._files = validity.digests_of_files({*self._depends_on, *self._graph.walk.files})
+        expires = self._until = validity.earlier(self._expires, self._graph.walk.expires)
+        module = hashlib.sha256(b"block" + self._graph.digest + validity.bytes_of_files(self._files)).digest()
+        self._key = ExecutionKey(self._name or keys.text_of(block.digest), keys.text_of(module))
+        entry = self._cached.get(self._key, keys.Inputs(self._graph.walk))
+        if entry is not None and self._fits(block, entry) and validity.still_holds(entry, self._files, expires):
             self.hit, self.entry = True, entry
-            self._skip(frame)
+            self._skip(frame, block)
         if self._verbose:
             print(f"[stet] {self._key.block_id}: {'found' if self.hit else 'computing'}", file=sys.stderr)
         self._began, self._started = _stet.now(), time.perf_counter()
+        if not self.hit:
+            self._noted = validity.begin()
         return self
 
     def _graph_of(self, frame, block, after=False):
@@ -226,8 +236,8 @@ class persistent_cache:
 
         def roots(walk):
             walk.add(("block", block.digest))
-            if self._depends_on:
-                walk.add(digest_of_files(self._depends_on), "a file of depends_on")
+            if self._cached.options:
+                walk.add(self._cached.options, "options")
             walk.statements(block.references, inputs, frame.f_globals, scopes)
 
         before = (frame.f_globals, {n: keys.MISSING if v is _GONE else v for n, v in self._before.items()}) if after else None
@@ -249,12 +259,12 @@ class persistent_cache:
                 return False
         return True
 
-    def _skip(self, frame):
-        """Nothing in Python lets a block be skipped but an exception in it: one is raised at its first line, and ends in __exit__."""
+    def _skip(self, frame, block):
+        """Nothing in Python lets a block be skipped but an exception in it: one is raised at its first line, and ends in __exit__. (`as` may stand on a line before.)"""
         self._old = sys.gettrace(), frame.f_trace
 
         def trace(f, event, arg):
-            if f is frame and event == "line":
+            if f is frame and event == "line" and block.first_line <= f.f_lineno <= block.last_line:
                 raise _Skip
             return trace
 
@@ -271,16 +281,22 @@ class persistent_cache:
             _assign(frame, {**self.entry.variables, **self._import(frame)})
             self._define(frame)
             return True
-        if kind is None and self._key is not None:
-            self._keep(frame, time.perf_counter() - self._started)
+        if self._key is not None:
+            noted = self._noted[0]
+            validity.end(*self._noted)
+            if kind is None:
+                self._keep(frame, time.perf_counter() - self._started, noted)
+            validity.hand_on({**self._files, **noted.files}, validity.earlier(noted.until, validity.until_of(self._began, self._until)))
         self._graph = self._before = self._scope = None
         return False
 
-    def _keep(self, frame, elapsed):
+    def _keep(self, frame, elapsed, noted):
         block = self._block
         try:
             after = self._graph_of(frame, block, after=True)
             changed = self._graph.walk.difference(after.walk) if after.digest != self._graph.digest else None
+            if changed is None and self._files and validity.digests_of_files(self._files) != self._files:
+                changed = "a file of depends_on"
         except keys.Unhashable as e:
             changed = str(e)
         if changed is not None:
@@ -305,7 +321,7 @@ class persistent_cache:
             else:
                 variables[name] = value
         extra = {k: v for k, v in (("left", left), ("imported", imported)) if v}
-        self.metadata = self._cached.put(self._key, self._began, variables, elapsed, extra or None)
+        self.metadata = self._cached.put(self._key, self._began, variables, elapsed, {**extra, **noted.extra(self._files)}, keys.Inputs(self._graph.walk))
 
     def _import(self, frame):
         """What a block that was skipped had imported."""

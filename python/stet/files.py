@@ -7,33 +7,46 @@ import time
 _known = {}  # path to (what stat says, digest)
 
 
-def digest_of_files(paths):
-    """Of the contents of files and of all files below directories, with their names; of a path where nothing is, that nothing is there."""
+def digest_of_path(path):
+    """Of the contents of a file, or of all files below a directory with their names, links included with where they lead; where nothing is, of that."""
     h = hashlib.sha256()
-    for path in paths:
-        h.update(b"\0" + os.fsencode(path) + b"\0")
-        for name, digest in _below(os.fspath(path)):
-            h.update(os.fsencode(name) + b"\0" + digest)
+    for name, digest in _below(os.fspath(path)):
+        name = os.fsencode(name)
+        h.update(b"%d:%b%d:%b" % (len(name), name, len(digest), digest))
     return h.digest()
 
 
-def _below(path):
-    if not os.path.isdir(path):
-        yield "", _file(path)
-        return
-    for place, folders, files in os.walk(path):
-        folders.sort()
-        yield os.path.relpath(place, path) + "/", b"directory"
-        for name in sorted(files):
-            yield os.path.relpath(os.path.join(place, name), path), _file(os.path.join(place, name))
+def _below(top):
+    todo = [(os.fsdecode(top), "", ())]  # path, name below the top, the directories around it
+    while todo:
+        path, name, around = todo.pop()
+        try:
+            link = os.readlink(path)
+            yield name + "@", os.fsencode(link)
+        except OSError:
+            pass
+        try:
+            s = os.stat(path)
+        except OSError as e:
+            yield name, f"nothing, {e.errno}".encode()
+            continue
+        if stat.S_ISREG(s.st_mode):
+            yield name, _file(path)
+        elif not stat.S_ISDIR(s.st_mode):
+            if not around:
+                raise ValueError(f"depends_on: {path} is neither a file nor a directory")
+            yield name, b"kind %d" % stat.S_IFMT(s.st_mode)
+        elif (s.st_dev, s.st_ino) in around:
+            yield name + "/", b"a directory around it"  # a link upward
+        else:
+            yield name + "/", b"directory"
+            todo += [(os.path.join(path, n), f"{name}/{n}", (*around, (s.st_dev, s.st_ino))) for n in sorted(os.listdir(path), reverse=True)]
 
 
 def _file(path):
     try:
         with open(path, "rb") as f:
             s = os.fstat(f.fileno())
-            if not stat.S_ISREG(s.st_mode):
-                raise ValueError(f"depends_on: {path} is neither a file nor a directory")
             about = (s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
             known = _known.get(path)
             if known is not None and known[0] == about:

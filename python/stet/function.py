@@ -3,29 +3,31 @@ import collections
 import functools
 import hashlib
 import inspect
-import os
 import sys
 import threading
 import time
 import types
 import warnings
 
-from . import _stet, flight, keys
+from . import _stet, flight, keys, validity
 from .entry import ExecutionKey
-from .files import digest_of_files
 from .persister import StorageWarning
 
 ABSENT = object()  # looked for, and not there
+_EXACT = frozenset((int, str, bytes, bool, type(None)))
 _SIMPLE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Call:
     """One call: its arguments by name, its key, and the walks that the key was made from."""
 
-    __slots__ = ("arguments", "walk", "graph", "files", "key")
+    __slots__ = ("arguments", "walk", "graph", "files", "expires", "key")
 
-    def __init__(self, arguments, walk, graph, files, key):
-        self.arguments, self.walk, self.graph, self.files, self.key = arguments, walk, graph, files, key
+    def __init__(self, arguments, walk, graph, files, expires, key):
+        self.arguments, self.walk, self.graph, self.files, self.expires, self.key = arguments, walk, graph, files, expires, key
+
+    def inputs(self):
+        return keys.Inputs(self.walk, self.graph.walk)
 
 
 class Function:
@@ -33,7 +35,7 @@ class Function:
 
     def __init__(self, function, cached, name, ignore, allow_dynamic, depends_on, expires, verbose):
         self.function, self.cached, self.ignore = function, cached, ignore
-        self._allow_dynamic, self._depends_on, self._expires, self._verbose = allow_dynamic, depends_on, expires, verbose
+        self._allow_dynamic, self._verbose = allow_dynamic, verbose
         self.hits = self.misses = 0
         self._dotted = frozenset(n for n in ignore if "." in n)
         self.label = name or _label(function)
@@ -53,6 +55,7 @@ class Function:
             self._plain = None
         self._names = [keys.leaves((n,)) for n in self._plain or ()]
         self._graph = None
+        self._keys, self._keys_of = {}, None  # by arguments, of one graph
         self.wrapper = None
 
     # ---- keys ----
@@ -75,8 +78,12 @@ class Function:
 
     def _walk_graph(self, lazy=None):
         known = self._graph
-        graph = keys.Graph(lambda walk: walk.add(self.wrapper, self.label), self._dotted, self._allow_dynamic, large=known.walk.large if known is not None else None, lazy=lazy)
-        return graph
+        return keys.Graph(self._roots, self._dotted, self._allow_dynamic, large=known.walk.large if known is not None else None, lazy=lazy)
+
+    def _roots(self, walk):
+        walk.add(self.wrapper, self.label)
+        if self.cached.options:  # a hook decides what is found
+            walk.add(self.cached.options, "options")
 
     def call(self, args, kwargs):
         arguments = self._bind(args, kwargs)
@@ -90,26 +97,40 @@ class Function:
         except keys.Unhashable as e:
             raise keys.Unhashable(f"{self.label}: {e}; leave it out with ignore=, if the result does not depend on it") from None
         digest = walk.digest()
-        files = digest_of_files(self._depends_on) if self._depends_on else b""
-        module = hashlib.sha256(b"function" + digest + graph.digest + keys.common(walk, graph) + files).digest()
+        # The function itself is met by the walk: its own files and time are among these.
+        files = validity.digests_of_files(graph.walk.files | walk.files)
+        module = hashlib.sha256(b"function" + digest + graph.digest + keys.common(walk, graph) + validity.bytes_of_files(files)).digest()
         # The arguments belong to the block: its versions are those of one call, and limits on the entries of a block count them.
-        return Call(arguments, walk, graph, files, ExecutionKey(f"{self.label}:{keys.text_of(digest)}", keys.text_of(module)))
+        return Call(arguments, walk, graph, files, validity.earlier(graph.walk.expires, walk.expires), ExecutionKey(f"{self.label}:{keys.text_of(digest)}", keys.text_of(module)))
 
     def _quick(self, args):
         """The result of a call with nothing but constants as arguments, if the function is as it was and its result is there: the same key, without the detours. Else MISSING."""
         graph = self._graph
-        if graph is None or not graph.stable or len(args) != len(self._names) or not graph.stands():
+        if graph is None or not graph.plain or len(args) != len(self._names) or not graph.stands():
             return keys.MISSING
-        out = keys.leaves(args, self._names)
-        if out is None:
-            return keys.MISSING
-        digest = hashlib.sha256(keys.VERSION + out).digest()
-        module = hashlib.sha256(b"function" + digest + graph.digest).digest()
-        return self.cached.quick(f"{self.label}:{keys.text_of(digest)}", keys.text_of(module))
+        for a in args:
+            if type(a) not in _EXACT:
+                known = None
+                break
+        else:  # equal ones are the same, but for 1 and True
+            at = (args, *map(type, args))
+            known = self._keys.get(at) if self._keys_of is graph else None
+        if known is None:
+            out = keys.leaves(args, self._names)
+            if out is None:
+                return keys.MISSING
+            digest = hashlib.sha256(keys.VERSION + out).digest()
+            module = hashlib.sha256(b"function" + digest + graph.digest).digest()
+            known = (f"{self.label}:{keys.text_of(digest)}", keys.text_of(module))
+            if all(type(a) in _EXACT for a in args):
+                if self._keys_of is not graph or len(self._keys) > 1000:
+                    self._keys, self._keys_of = {}, graph
+                self._keys[(args, *map(type, args))] = known
+        return self.cached.quick(*known)
 
     def changed(self, call):
         """What the call itself changed of the things that its key covers, or None. A result found later would leave that change out."""
-        if self._depends_on and digest_of_files(self._depends_on) != call.files:
+        if call.files and validity.digests_of_files(call.files) != call.files:
             return "a file of depends_on"
         try:
             walk = self._walk_arguments(call.arguments, lazy=call.walk.lazy)
@@ -125,8 +146,8 @@ class Function:
     # ---- calls ----
 
     def find(self, call):
-        entry = self.cached.get(call.key)
-        if entry is not None and self._expires is not None and _stet.now() - entry.execution_key.millis > self._expires * 1000:
+        entry = self.cached.get(call.key, call.inputs())
+        if entry is not None and not validity.still_holds(entry, call.files, call.expires):
             return None
         if entry is not None:
             self.hits += 1
@@ -154,7 +175,7 @@ class Function:
 
     def _found_since(self, call):
         """Did another process finish between the first look and the lock?"""
-        return self.find(call) if self._expires is not None or self.cached.has(call.key) else None
+        return self.find(call) if self.cached.has(call.key) else None
 
     def run(self, args, kwargs):
         result = self._quick(args) if not kwargs and self._plain is not None else keys.MISSING
@@ -189,11 +210,25 @@ class Function:
 
     def _compute(self, call, args, kwargs):
         began, started = _stet.now(), time.perf_counter()
-        result = self.function(*args, **kwargs)
+        noted, token = validity.begin()
+        try:
+            result = self.function(*args, **kwargs)
+        finally:
+            validity.end(noted, token)
         seconds = time.perf_counter() - started
         if self.may_keep(call, seconds):
-            self.cached.put(call.key, began, {"return": result}, seconds)
+            result = self._as_found(call, result, self.cached.put(call.key, began, {"return": result}, seconds, noted.extra(call.files), call.inputs()))
+        self._hand_on(call, noted, began)
         return result
+
+    def _as_found(self, call, result, stored):
+        """With mmap=True the first caller gets what later ones get."""
+        entry = self.cached.get(call.key, call.inputs()) if self.cached.mapped and stored is not None else None
+        return result if entry is None else entry.variables["return"]
+
+    @staticmethod
+    def _hand_on(call, noted, began):
+        validity.hand_on({**call.files, **noted.files}, validity.earlier(noted.until, validity.until_of(began, call.expires)))
 
     async def run_async(self, args, kwargs):
         import asyncio
@@ -225,10 +260,16 @@ class Function:
         import asyncio
 
         began, started = _stet.now(), time.perf_counter()
-        result = await self.function(*args, **kwargs)
+        noted, token = validity.begin()
+        try:
+            result = await self.function(*args, **kwargs)
+        finally:
+            validity.end(noted, token)
         seconds = time.perf_counter() - started
         if self.may_keep(call, seconds):
-            await asyncio.to_thread(self.cached.put, call.key, began, {"return": result}, seconds)
+            stored = await asyncio.to_thread(self.cached.put, call.key, began, {"return": result}, seconds, noted.extra(call.files), call.inputs())
+            result = self._as_found(call, result, stored)
+        self._hand_on(call, noted, began)
         return result
 
     # ---- for the user ----
@@ -240,8 +281,9 @@ class Function:
 
     def is_there(self, *args, **kwargs):
         """Would a call find its result?"""
-        entry = self.cached.get(self.call(args, kwargs).key)
-        return entry is not None and (self._expires is None or _stet.now() - entry.execution_key.millis <= self._expires * 1000)
+        call = self.call(args, kwargs)
+        entry = self.cached.get(call.key, call.inputs())
+        return entry is not None and validity.still_holds(entry, call.files, call.expires)
 
     def _mine(self, entries):
         return [e for e in entries if e.execution_key.block_id.startswith(self.label + ":") and len(e.execution_key.block_id) == len(self.label) + 44]
@@ -279,13 +321,10 @@ def decorate(function, cached, name, ignore, allow_dynamic, depends_on, expires,
     # Functions, not methods: the key of a function that uses this one leaves them out by identity.
     keys.own_function(wrapper, function, ignore, {
         "execution_key": lambda *args, **kwargs: own.call(args, kwargs).key, "call": lambda *args, **kwargs: own.again(*args, **kwargs),
-        "check_call_in_cache": lambda *args, **kwargs: own.is_there(*args, **kwargs), "clear": lambda: own.clear(), "cache_info": lambda: own.info()})
+        "check_call_in_cache": lambda *args, **kwargs: own.is_there(*args, **kwargs), "clear": lambda: own.clear(), "cache_info": lambda: own.info()}, depends_on, expires)
     return wrapper
 
 
 def _label(function):
     """The same in a script, in its worker processes, and where it is imported."""
-    module, file = function.__module__, function.__code__.co_filename
-    if module in ("__main__", "__mp_main__") and not file.startswith("<"):
-        module = os.path.splitext(os.path.basename(file))[0]
-    return f"{module}.{function.__qualname__}"
+    return f"{keys.script_name(function.__module__)}.{function.__qualname__}"

@@ -6,7 +6,7 @@ Rules that every part of this file keeps:
    class), and what cannot be counted is an error that says how to go on. Nothing is ever counted by the name of its type alone.
 2. A key is the same in another process. So addresses, the order of sets and the sharing of equal constants never count.
 3. Code is library code if its *file* lies in the standard library or in an installed package; `__module__` can be copied (functools.wraps) or made up. Library code counts
-   by its own bytecode, its name and the version of its package. What it holds of the user's (closures, attributes, a registry) counts like everything else.
+   by its own bytecode, its name and the version of its package. What it holds of the user's (closures, attributes, a registry, patches) counts like everything else.
 4. Code counts as bytecode, not as text: that is what runs, even if the file was edited since it was loaded. Hence the version of Python is in each key.
 5. Two objects that are one and the same are told from two equal ones, because a change of one shows in the other.
 6. Nothing recurses: a chain of helpers or a linked list may have any length.
@@ -28,10 +28,8 @@ import importlib.machinery
 import importlib.util
 import inspect
 import os
-import site
 import struct
 import sys
-import sysconfig
 import threading
 import types
 import typing
@@ -39,7 +37,9 @@ import weakref
 from base64 import urlsafe_b64encode
 from operator import is_
 
-VERSION = b"stet key 2 %s " % sys.version.encode()
+from .library import HEAP, file_digest, is_library, is_library_file, lives_in_library, package_version, patches
+
+VERSION = b"stet key 3 %s " % sys.version.encode()
 
 
 def text_of(digest):
@@ -55,95 +55,13 @@ class DynamicCode(Unhashable):
     """Code that can read anything by name, so that nothing can be said about what it depends on."""
 
 
-# ---- library code ----
-
-def _library_roots():
-    roots = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    roots.update(site.getsitepackages())
-    roots.add(site.getusersitepackages())
-    roots.add(os.path.dirname(os.path.abspath(__file__)))
-    return tuple(os.path.join(os.path.realpath(r), "") for r in roots if r)
-
-
-_ROOTS = _library_roots()
-
-
-@functools.lru_cache(maxsize=4096)
-def is_library_file(file):
-    """Is this the file of the standard library, of an installed package, or of stet itself?"""
-    if file.startswith("<frozen "):
-        return True
-    if file.startswith("<"):
-        return False  # of exec, of a prompt
-    real = os.path.realpath(file)
-    return real.startswith(_ROOTS) or "/site-packages/" in real or "/dist-packages/" in real
-
-
-def is_library(module):
-    """Is this module, by its file, library code?"""
-    spec = getattr(module, "__spec__", None)
-    file = getattr(module, "__file__", None) or getattr(spec, "origin", None)
-    if isinstance(file, str) and file not in ("built-in", "frozen", "namespace"):
-        return is_library_file(file)
-    paths = getattr(module, "__path__", None)
-    if paths is not None and file not in ("built-in", "frozen"):  # a namespace package
-        paths = list(paths)
-        return bool(paths) and all(is_library_file(os.path.join(p, "")) for p in paths)
-    return module.__name__ in sys.builtin_module_names or file in ("built-in", "frozen")
-
-
-def _lives_in_library(o, module_name, qualname):
-    """Is `o` what a library module calls by this name?"""
-    module = sys.modules.get(module_name) if isinstance(module_name, str) else None
-    if module is None or not isinstance(qualname, str) or not is_library(module):
-        return False
-    try:
-        for part in qualname.split("."):
-            module = module.__dict__[part] if isinstance(module, types.ModuleType) else getattr(module, part)
-    except (AttributeError, KeyError):
-        return False
-    return module is o
-
-
-@functools.lru_cache(maxsize=1024)
-def _package_version(top):
-    """The version of an installed package, or where it has none, the hash of its files."""
-    if top in sys.stdlib_module_names or top == "stet":
-        return ""  # the version of Python is in each key; stet's own code decides how results are found, not what they are
-    module = sys.modules.get(top)
-    version = getattr(module, "__version__", None)
-    if isinstance(version, str):
-        return version
-    import importlib.metadata
-
-    try:
-        return importlib.metadata.version(top)
-    except Exception:
-        pass
-    h = hashlib.sha256()
-    file = getattr(module, "__file__", None)
-    for directory in getattr(module, "__path__", ()):
-        for place, folders, files in os.walk(directory):
-            folders[:] = sorted(f for f in folders if f != "__pycache__")
-            for name in sorted(files):
-                h.update(os.path.relpath(os.path.join(place, name), directory).encode() + b"\0" + _file_digest(os.path.join(place, name)))
-    if file and not hasattr(module, "__path__"):
-        h.update(_file_digest(file))
-    return h.hexdigest()
-
-
-def _file_digest(path):
-    try:
-        with open(path, "rb") as f:
-            return hashlib.sha256(f.read()).digest()
-    except OSError:
-        return b"unreadable"
-
-
-def _script(name):
-    """The name of the main module is that of its file: the same in a script, in its worker processes, and where it is imported."""
+def script_name(name):
+    """The name of the main module is that by which it could be imported: the same in a script, in its worker processes, and where it is imported."""
     if name in ("__main__", "__mp_main__"):
-        file = getattr(sys.modules.get(name), "__file__", None)
+        main = sys.modules.get(name)
+        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+        if spec is not None and name == "__main__":  # python -m
+            return spec.name
         if file:
             return os.path.splitext(os.path.basename(file))[0]
     return name
@@ -291,7 +209,6 @@ def _imports_of(code, found, aliases, stores):
 
 MISSING = object()
 _COMPILED = tuple(importlib.machinery.EXTENSION_SUFFIXES)
-_HEAP = 1 << 9  # a type that a class statement made, or the like of it
 _LARGE = 4096
 _UNCOUNTED = frozenset(("__dict__", "__weakref__", "__module__", "__slotnames__", "__firstlineno__", "__static_attributes__", "_abc_impl", "__annotations__", "__annotate__",
                         "__annotations_cache__", "__annotate_func__"))
@@ -317,20 +234,20 @@ class Mark:
     """An attribute of a wrapper of persistent_cache: the function inside, names to ignore, and what stet gave the wrapper. functools.wraps copies it to functions
     that do more, so it says whose it is. It lies with the wrapper, to be gone with it."""
 
-    __slots__ = ("wrapper", "function", "ignore", "own")
+    __slots__ = ("wrapper", "function", "ignore", "own", "depends_on", "expires")
 
-    def __init__(self, wrapper, function, ignore, own):
-        self.wrapper, self.function, self.ignore, self.own = weakref.ref(wrapper), function, ignore, own
+    def __init__(self, wrapper, function, ignore, own, depends_on, expires):
+        self.wrapper, self.function, self.ignore, self.own, self.depends_on, self.expires = weakref.ref(wrapper), function, ignore, own, depends_on, expires
 
 
 _attributes_of_stet = weakref.WeakSet()
 
 
-def own_function(wrapper, function, ignore, attributes):
+def own_function(wrapper, function, ignore, attributes, depends_on=(), expires=None):
     """`wrapper` returns what `function` returns; `attributes` are further functions, for its users, that it gets."""
     vars(wrapper).update(attributes)
     _attributes_of_stet.update(attributes.values())
-    mark = vars(wrapper)["_stet_cached"] = Mark(wrapper, function, ignore, {})
+    mark = vars(wrapper)["_stet_cached"] = Mark(wrapper, function, ignore, {}, depends_on, expires)
     mark.own.update({k: v for k, v in vars(wrapper).items() if vars(function).get(k) is not v})
 
 
@@ -352,7 +269,7 @@ def _is_opaque(cls):
 
 def is_user_class(cls):
     """A class that a class statement (or the like) made, and that is not found by its name in a library."""
-    return bool(cls.__flags__ & _HEAP) and not _is_opaque(cls) and not _lives_in_library(cls, cls.__module__, cls.__qualname__)
+    return bool(cls.__flags__ & HEAP) and not _is_opaque(cls) and not lives_in_library(cls, cls.__module__, cls.__qualname__)
 
 
 def _leaf(out, o, kind):
@@ -370,7 +287,7 @@ def _leaf(out, o, kind):
     elif o is None:
         out += b"N"
     elif kind is float:
-        out += b"f" + (b"nan-----" if o != o else struct.pack("<d", o))
+        out += b"f" + struct.pack("<d", o)
     elif kind is bytes:
         if len(o) >= _LARGE:
             return False
@@ -447,6 +364,8 @@ class Walk:
         self._stack = []
         self._at = -1
         self._ignore, self._dynamic, self._before = ignore, allow_dynamic, before
+        self.patched = None
+        self.files, self.expires = set(), None  # of the cached functions that were met
 
     def digest(self):
         h = hashlib.sha256(VERSION)
@@ -730,8 +649,7 @@ class Walk:
 
     def _property(self, o):
         self.out += b"p"
-        pairs = [(type(o), None), (o.fget, "fget"), (o.fset, "fset"), (o.fdel, "fdel"), (o.__doc__, None)]
-        self._push_all(pairs)
+        self._push_all([(type(o), None), (o.fget, "fget"), (o.fset, "fset"), (o.fdel, "fdel"), (o.__doc__, None)])
 
     def _static(self, o):
         self.out += b"x"
@@ -764,9 +682,18 @@ class Walk:
         fields = ("__name__", "__bound__", "__constraints__", "__covariant__", "__contravariant__", "__default__")
         self._push_all([(type(o), None), *((getattr(o, f, None), f) for f in fields)])
 
-    def _memory(self, o):
+    def _bytearray(self, o):
         self.volatile = True
         self._buffer(memoryview(o))
+
+    def _memoryview(self, o):
+        self.volatile = True
+        try:
+            self._buffer(o)
+            owner = o.obj
+            self._push_all([(o.readonly, None), (o.strides, None), (owner, "obj")])
+        except (ValueError, NotImplementedError) as e:  # released
+            self._fail(f"no key can be made from a memoryview ({e})")
 
     def _buffer(self, view):
         self.out += b"v"
@@ -774,10 +701,14 @@ class Walk:
         self._push_all([(view.format, None), (view.shape, None), (content, None)])
 
     def _context_var(self, o):
+        """Its value here, and the one that it has by default: code may run in another context."""
         self.volatile = True
-        value = o.get(MISSING)
-        self.out += b"q" if value is MISSING else b"Q"
-        self._push_all([(o.name, None)] + ([(value, o.name)] if value is not MISSING else []))
+        pairs = [(o.name, None)]
+        for context in (contextvars.copy_context(), contextvars.Context()):
+            value = context.run(_value_of_variable, o)
+            self.out += b"q" if value is MISSING else b"Q"
+            pairs += [(value, o.name)] if value is not MISSING else []
+        self._push_all(pairs)
 
     def _named(self, tag, module, qualname):
         module = module or ""
@@ -786,8 +717,8 @@ class Walk:
         owner = sys.modules.get(module)
         file = getattr(owner, "__file__", None)
         if file and file.endswith(_COMPILED) and not is_library(owner):
-            self._push(_file_digest(file))  # a compiled module of the user's: what it does is in its file
-        self._push_all([(module, None), (qualname, None), (_package_version(top) if top else "", None)])
+            self._push(file_digest(file))  # a compiled module of the user's: what it does is in its file
+        self._push_all([(module, None), (qualname, None), (package_version(top) if top else "", None)])
 
     def _array(self, o, kind):
         """An array that is nothing but its memory: that, with its type and shape. (Subclasses may have more to them, a mask or a unit.)"""
@@ -807,21 +738,25 @@ class Walk:
 
     # ---- objects ----
 
-    def _instance(self, o, kind):
-        """An object of a class of the user's: all that it holds. What its class says to pickle is an opinion, and may leave out what a method reads."""
+    def _shape(self, kind):
+        """How objects of a class are made up: the library classes that it is derived from, the slots of its own ones, the names of its cached properties."""
         shape = self._shapes.get(kind)
         if shape is None:
-            bases = kind.__mro__
-            native = next((b for b in bases if b is not object and not is_user_class(b) and (_is_opaque(b) or _members(b))), None)
-            slots = [(n, m) for b in bases if is_user_class(b) for n, m in vars(b).items() if type(m) is types.MemberDescriptorType]
+            bases = kind.__mro__[:-1]
+            libraries = [b for b in bases if b is not object and not is_user_class(b)]
+            slots = [(n, m) for b in bases if b not in libraries for n, m in vars(b).items() if type(m) is types.MemberDescriptorType]
             shown = {}
             for b in reversed(bases):
                 shown.update(vars(b))
-            shape = self._shapes[kind] = (native, slots, frozenset(n for n, m in shown.items() if isinstance(m, functools.cached_property)))
-        native, slots, cached = shape
+            shape = self._shapes[kind] = (libraries, slots, frozenset(n for n, m in shown.items() if isinstance(m, functools.cached_property)))
+        return shape
+
+    def _instance(self, o, kind):
+        """An object of a class of the user's: all that it holds. What its class says to pickle is an opinion, and may leave out what a method reads."""
+        libraries, slots, cached = self._shape(kind)
         pairs = [(kind, None)]
         try:
-            attributes = object.__getattribute__(o, "__dict__")
+            attributes = (threading.local if isinstance(o, threading.local) else object).__getattribute__(o, "__dict__")
         except AttributeError:
             attributes = None
         if attributes is not None and type(attributes) is not dict:
@@ -836,52 +771,82 @@ class Walk:
                 if self._known_lazy is not None and seen not in self._known_lazy:
                     continue
                 self.lazy.add(seen)
+            if name == "lock" and isinstance(o, functools.cached_property):
+                continue
             items += [(name, None), (value, name)]
         for name, member in slots:
-            try:
-                value = member.__get__(o, kind)
-                items += [(name, None), (value, name)]
-            except AttributeError:
-                value = MISSING
-            self.guards.append((_same_slot, (member, o, kind), value))
+            items += self._slot(o, kind, name, member)
         self.out += b"o%d:" % len(items)
-        pairs += items
-        if native is not None:
-            pairs += self._native_content(o, kind, native)
-        self._push_all(pairs)
+        self._push_all(pairs + items + self._library_parts(o, kind, libraries))
 
-    def _native_content(self, o, kind, native):
-        for base in (str, bytes, int, float, complex):
-            if issubclass(kind, base):
-                value = base.__str__(o) if base is str else base.__getnewargs__(o)[0]
-                return [(value, None)]
-        for base in (list, tuple, dict, set, frozenset, bytearray):
-            if issubclass(kind, base):
+    def _slot(self, o, kind, name, member):
+        try:
+            value = member.__get__(o, kind)
+        except AttributeError:
+            value = MISSING
+        self.guards.append((_same_slot, (member, o, kind), value))
+        return [(name, None), (value, name)] if value is not MISSING else []
+
+    def _library_parts(self, o, kind, libraries):
+        """What the library classes that an object's class is derived from keep in it: read by their own functions, never by those of the user's class."""
+        pairs, rest = [], []
+        for base in libraries:
+            read = _LAYERS.get(base)
+            if read is not None:
                 self.volatile = True
-                content = (list if base is tuple else base)(base.__iter__(o) if base is not dict else dict.items(o))
+                content = read(o)
                 self._keep_also(content)
-                return [(content, None)]
-        if issubclass(kind, property):
-            return [(o.fget, "fget"), (o.fset, "fset"), (o.fdel, "fdel"), (o.__doc__, None)]
-        if issubclass(kind, (staticmethod, classmethod)):
-            return [(o.__func__, None)]
-        if issubclass(kind, functools.cached_property):
-            return [(o.func, o.attrname)]
-        if native is threading.local:
+                pairs += [(base, None), (content, None)]
+            elif _is_opaque(base) or _members(base):
+                rest.append(base)
+        if isinstance(o, BaseException):
+            pairs += self._exception_parts(o, kind)
+        elif isinstance(o, threading.local):
             self.volatile = True
-            return []
-        self.volatile = True
-        reduce = vars(native).get("__reduce_ex__") or vars(native).get("__reduce__")  # what the user's class says may leave something out
-        parts = self._reduced(o, kind, (lambda x: reduce(x, 4) if "__reduce_ex__" in vars(native) else reduce(x)) if reduce is not None else None)
-        return [(parts, None)]
+        elif rest:
+            # numpy's __reduce_ex__ asks the class at hand for its __reduce__.
+            names = ("__reduce__",) if any((b.__module__, b.__qualname__) == ("numpy", "ndarray") for b in rest) else ("__reduce_ex__", "__reduce__", "__getstate__")
+            tell = next(((name, vars(b)[name]) for b in libraries for name in names if name in vars(b)), None)
+            if tell is not None:
+                self.volatile = True
+                name, function = tell
+                pairs.append((self._reduced(o, kind, lambda x: function(x, 4) if name == "__reduce_ex__" else function(x), state=name == "__getstate__"), None))
+            for base in rest if tell is None else ():
+                if _is_opaque(base):
+                    self._fail(f"no key can be made from a value of type {kind.__module__}.{kind.__qualname__}: what {base.__module__}.{base.__qualname__} keeps in it can't be seen")
+                for name, member in vars(base).items():
+                    pairs += self._slot(o, kind, name, member) if type(member) is types.MemberDescriptorType else []
+        return pairs
 
-    def _reduced(self, o, kind, reduce=None):
-        """As pickle takes it apart, but by structure: pickle's own bytes depend on which equal objects are identical."""
+    def _exception_parts(self, o, kind):
+        """All that its classes keep in it, and of its traceback where it was raised. (The variables there are reached only by names that are refused.)"""
+        self.volatile = True
+        pairs = []
+        for base in kind.__mro__[:-1]:
+            if is_user_class(base):
+                continue
+            for name, member in vars(base).items():
+                if type(member) in (types.MemberDescriptorType, types.GetSetDescriptorType) and name not in ("__dict__", "__weakref__", "__traceback__"):
+                    try:
+                        pairs += [(name, None), (member.__get__(o, kind), name)]
+                    except AttributeError:
+                        pass
+        at = o.__traceback__
+        while at is not None:
+            pairs += [(at.tb_frame.f_code, None), (at.tb_lineno, None), (at.tb_lasti, None)]
+            at = at.tb_next
+        return pairs
+
+    def _reduced(self, o, kind, reduce=None, state=False):
+        """As pickle takes it apart, but by structure: pickle's own bytes depend on which equal objects are identical. `state`: `reduce` gives the state alone."""
         reduce = reduce or copyreg.dispatch_table.get(kind)
         try:
-            parts = reduce(o) if reduce is not None else o.__reduce_ex__(4)
+            parts = reduce(o) if reduce is not None else kind.__reduce_ex__(o, 4)
         except Exception as e:
             self._fail(f"no key can be made from a value of type {kind.__module__}.{kind.__qualname__} ({e})")
+        if state:
+            self._keep_also(parts)
+            return parts
         if isinstance(parts, str):
             return parts
         parts = list(parts) + [None] * (6 - len(parts))
@@ -895,6 +860,17 @@ class Walk:
         if any(o is getattr(sys, name, None) for name in _STREAMS):
             self._named(b"S", "sys", next(name for name in _STREAMS if o is getattr(sys, name, None)))
             return
+        if isinstance(o, BaseException):
+            self._instance(o, kind)
+            return
+        read = _READERS.get((kind.__module__, kind.__qualname__))
+        if read is not None:
+            content = [read(o)]
+            self._keep_also(content)
+            self.volatile = True
+            self.out += b"d"
+            self._push_all([(kind, None), (content, None)])
+            return
         parts = self._reduced(o, kind)
         if not isinstance(parts, str):
             if (kind.__module__, kind.__qualname__) not in _FIXED:
@@ -903,10 +879,13 @@ class Walk:
             self._push(parts)
             return
         module = getattr(o, "__module__", None) or kind.__module__
-        if not _lives_in_library(o, module, parts):  # a ufunc does not say of which module
-            module = next((n for n in sorted(sys.modules) if _lives_in_library(o, n, parts)), None)
+        if not lives_in_library(o, module, parts):  # a ufunc does not say of which module
+            module = next((n for n in sorted(sys.modules) if lives_in_library(o, n, parts)), None)
         if module is not None:
             self._named(b"g", module, parts)
+            return
+        if kind.__flags__ & HEAP and not any(_is_opaque(base) for base in kind.__mro__[:-1]):
+            self._instance(o, kind)  # a class in Python that pickles by name: NewType, ParamSpec
             return
         inside = gc.get_referents(o)  # of a ufunc: the function it was made from
         if not any(isinstance(x, types.FunctionType) or isinstance(x, types.BuiltinFunctionType) for x in inside):
@@ -925,6 +904,8 @@ class Walk:
             return
         if cached is not None:  # of persistent_cache: it gives what the function inside gives
             inner, ignore, own = cached.function, cached.ignore, cached.own
+            self.files.update(cached.depends_on)
+            self.expires = cached.expires if self.expires is None else self.expires if cached.expires is None else min(self.expires, cached.expires)
             rest = [(k, v) for k, v in vars(f).items() if own.get(k, MISSING) is not v and vars(inner).get(k, MISSING) is not v]
             self.guards.append((_same_dict, vars(f), (tuple(vars(f)), tuple(vars(f).values()))))
             self.out += b"O%d:" % len(rest)
@@ -952,12 +933,11 @@ class Walk:
         pairs = [(code.co_qualname, None)]
         module = f.__globals__.get("__name__")
         top = module.partition(".")[0] if isinstance(module, str) else ""
-        pairs += [(top, None), (_package_version(top) if top else "", None)]
-        if "<locals>" in code.co_qualname and not _lives_in_library(f, f.__module__, f.__qualname__):
+        pairs += [(top, None), (package_version(top) if top else "", None)]
+        if "<locals>" in code.co_qualname and not lives_in_library(f, f.__module__, f.__qualname__):
             pairs += self._own_parts(f, frozenset())
             for name, cell in zip(code.co_freevars, f.__closure__ or ()):
                 pairs += [(name, None), (cell, name)]
-        pairs += _patched_inside(f.__globals__)
         self._push_all(pairs)
 
     def _own_parts(self, f, ignore):
@@ -970,7 +950,7 @@ class Walk:
         if f.__kwdefaults__:
             self.guards.append((_same_dict, f.__kwdefaults__, (tuple(f.__kwdefaults__), tuple(f.__kwdefaults__.values()))))
         defaults = {**dict(zip(code.co_varnames[code.co_argcount - len(values):code.co_argcount], values)), **(f.__kwdefaults__ or {})}
-        pairs = [(f.__name__, None), (f.__qualname__, None), (_script(f.__module__), None), (f.__doc__, None)]
+        pairs = [(f.__name__, None), (f.__qualname__, None), (script_name(f.__module__), None), (f.__doc__, None)]
         for tag, parts in (("defaults", defaults), ("attributes", attributes), ("annotations", annotations)):
             parts = [(k, v) for k, v in parts.items() if tag != "defaults" or k not in ignore]
             pairs.append((len(parts), None))
@@ -1036,7 +1016,7 @@ class Walk:
                     self.volatile = True
                 if value is not MISSING:
                     break
-            if dotted and f"{_script(scopes[0].get('__name__', ''))}.{name}" in dotted:
+            if dotted and f"{script_name(scopes[0].get('__name__', ''))}.{name}" in dotted:
                 continue
             pairs.append((name, None))
             pairs += self._chain(value, name, attributes)
@@ -1048,7 +1028,7 @@ class Walk:
         for attribute in attributes:
             if not isinstance(value, types.ModuleType):
                 break
-            if not is_library(value) and f"{_script(value.__name__)}.{attribute}" in self._ignore:
+            if not is_library(value) and f"{script_name(value.__name__)}.{attribute}" in self._ignore:
                 return [(tuple(path) + (attribute, "ignored"), None)]
             module, space = value, vars(value)
             if module is sys and attribute in _STREAMS:
@@ -1116,7 +1096,7 @@ class Walk:
                         self.volatile = True
                         return [(("import", label, type(e).__name__, str(e)), None)]
             else:
-                if not is_library(module) and f"{_script(full)}.{attribute}" in self._ignore:
+                if not is_library(module) and f"{script_name(full)}.{attribute}" in self._ignore:
                     return [(("import", label, "ignored"), None)]
                 self.names_guard.append((vars(module).get, attribute, value))
         if attributes is None:
@@ -1124,20 +1104,19 @@ class Walk:
         return self._chain(value, label, attributes)
 
     def _module(self, module):
-        """The whole of it: of a library its name and version, and what was put into it from outside."""
+        """The whole of it: of a library its name and version."""
         if is_library(module):
-            self._push_all(self._patches(vars(module)))
             self._named(b"K", module.__name__, "")
             return
         names = vars(module)
         dotted = {n for n in self._ignore if "." in n}
         self.guards.append((_same_dict, names, (tuple(names), tuple(names.values()))))
         self.out += b"k"
-        own = _script(module.__name__)
+        own = script_name(module.__name__)
         pairs = [(own, None), (type(module), None)]
         file = getattr(module, "__file__", None)
         if file and file.endswith(_COMPILED):
-            pairs.append((_file_digest(file), None))
+            pairs.append((file_digest(file), None))
         for name in sorted(n for n in names if isinstance(n, str)):
             if name in _OF_MODULES or (dotted and f"{own}.{name}" in dotted):
                 continue
@@ -1145,33 +1124,34 @@ class Walk:
             pairs += [(name, None), (value, f"{module.__name__}.{name}")]
         self._push_all(pairs)
 
-    def _patches(self, names):
-        """Functions of the user's in the namespace of a library."""
-        found = _users_functions(names)
-        self.guards.append((_same_dict, names, (tuple(names), tuple(names.values()))))
-        self.out += b"%d:" % len(found)
-        return found
+    def patches(self):
+        """What the user put into libraries."""
+        found = self.patched = patches.look()
+        counted = [(name, value) for name, value in found if name not in self._ignore]
+        if counted:
+            self.out += b"!%d:" % len(counted)
+            self._push_all([p for name, value in counted for p in ((name, None), (value, name))])
+            self._run()
 
     def _registered(self, cls):
         """Classes of the user's that are registered with an abstract class, or with one below it."""
         registered = [c for c in _registry(cls) if is_user_class(c)]
         self.guards.append((_same_registry, cls, len(registered)))
         self.volatile |= bool(registered)
-        registered.sort(key=lambda c: (_script(c.__module__), c.__qualname__))
+        registered.sort(key=lambda c: (script_name(c.__module__), c.__qualname__))
         return [(len(registered), None), *((c, "register") for c in registered)]
 
     def _class(self, cls):
         if not is_user_class(cls):
-            if cls.__flags__ & _HEAP:
-                found = self._patches(vars(cls))
-                self._push_all((self._registered(cls) if "_abc_impl" in vars(cls) else []) + found)
+            if cls.__flags__ & HEAP and "_abc_impl" in vars(cls):
+                self._push_all(self._registered(cls))
             self._named(b"C", cls.__module__, cls.__qualname__)
             return
         self.out += b"k"
         names = vars(cls)
         own = [(n, v) for n, v in names.items() if n not in _UNCOUNTED]
         self.guards.append((_same_class, cls, (tuple(names), tuple(names.values()), cls.__bases__, type(cls), cls.__name__, cls.__qualname__)))
-        pairs = [(cls.__name__, None), (cls.__qualname__, None), (_script(cls.__module__), None), (type(cls), "metaclass"), (len(cls.__bases__), None), *((b, None) for b in cls.__bases__)]
+        pairs = [(cls.__name__, None), (cls.__qualname__, None), (script_name(cls.__module__), None), (type(cls), "metaclass"), (len(cls.__bases__), None), *((b, None) for b in cls.__bases__)]
         for name, value in own:
             if type(value) in (types.GetSetDescriptorType, types.MemberDescriptorType) and value.__objclass__ is cls and value.__name__ == name:
                 value = "slot"
@@ -1192,8 +1172,32 @@ class Walk:
         self._push_all(pairs)
 
 
+def _value_of_variable(variable):
+    try:
+        return variable.get()
+    except LookupError:
+        return MISSING
+
+
 def _of_stet(walk, o):
     walk.out += b"X"
+
+
+def _members_of(o):
+    """The attributes of an object of a compiled class."""
+    return {name: member.__get__(o) for name, member in sorted(vars(type(o)).items()) if type(member) is types.MemberDescriptorType}
+
+
+# What built-in classes keep in an object, by their own functions: a class that is derived from one may have others.
+_LAYERS = {
+    str: str.__str__, **{base: lambda o, base=base: base.__getnewargs__(o)[0] for base in (bytes, int, float, complex)},
+    **{base: lambda o, base=base: list(base.__iter__(o)) for base in (list, tuple)}, **{base: lambda o, base=base: base(base.__iter__(o)) for base in (set, frozenset)},
+    bytearray: lambda o: bytes(bytearray.__getitem__(o, slice(None))), dict: lambda o: dict(dict.items(o)), collections.OrderedDict: lambda o: list(collections.OrderedDict.items(o)),
+    collections.defaultdict: collections.defaultdict.default_factory.__get__, collections.deque: lambda o: [*collections.deque.__iter__(o), collections.deque.maxlen.__get__(o)],
+    property: lambda o: [property.fget.__get__(o), property.fset.__get__(o), property.fdel.__get__(o), property.__doc__.__get__(o) if hasattr(property.__doc__, "__get__") else o.__doc__],
+    staticmethod: staticmethod.__func__.__get__, classmethod: classmethod.__func__.__get__}
+# Objects of libraries that can't be pickled, and show what they are.
+_READERS = {("_struct", "Struct"): lambda o: o.format, ("_json", "Scanner"): _members_of, ("_json", "Encoder"): _members_of}
 
 
 _HANDLERS = {
@@ -1201,33 +1205,8 @@ _HANDLERS = {
     list: Walk._list, tuple: Walk._tuple, dict: Walk._dict, set: Walk._set, frozenset: Walk._set, types.MappingProxyType: Walk._mapping_proxy, types.CellType: Walk._cell,
     types.FunctionType: Walk._function, types.MethodType: Walk._method, types.BuiltinFunctionType: Walk._builtin, types.MethodWrapperType: Walk._slot_wrapper,
     property: Walk._property, staticmethod: Walk._static, classmethod: Walk._static, functools.cached_property: Walk._cached_property,
-    functools._lru_cache_wrapper: Walk._lru, types.GenericAlias: Walk._generic, typing.TypeVar: Walk._type_var, bytearray: Walk._memory, memoryview: Walk._memory,
+    functools._lru_cache_wrapper: Walk._lru, types.GenericAlias: Walk._generic, typing.TypeVar: Walk._type_var, bytearray: Walk._bytearray, memoryview: Walk._memoryview,
     contextvars.ContextVar: Walk._context_var, **{kind: Walk._descriptor for kind in _DESCRIPTORS}}
-
-
-def _users_functions(names):
-    found = []
-    for name, value in list(names.items()):
-        inner = value.__func__ if type(value) in (staticmethod, classmethod, types.MethodType) else value.fget if type(value) is property else value
-        # What a library made with exec (dataclasses, attrs) belongs to it.
-        if type(inner) is types.FunctionType and not is_library_file(inner.__code__.co_filename) and not inner.__code__.co_filename.startswith(("<string>", "<attrs ")):
-            found += [(name, None), (value, name)]
-    return found
-
-
-_insides = {}  # id of a module's names to (how many they were, what was found, the names)
-
-
-def _patched_inside(names):
-    """What the user put into the module of a library function, or into a class that the module uses. Looked for once: programs do that when they begin."""
-    known = _insides.get(id(names))
-    if known is None or known[0] != len(names):
-        found = _users_functions(names)
-        for name, value in list(names.items()):
-            if isinstance(value, type) and value.__flags__ & _HEAP and not is_user_class(value):
-                found += _users_functions(vars(value))
-        known = _insides[id(names)] = (len(names), found, names)
-    return known[1]
 
 
 # ---- guards: is what a walk looked at still the same? ----
@@ -1295,20 +1274,24 @@ def _same_registry(cls, count):
 class Graph:
     """What a function or block depends on besides its arguments, as it was at one time."""
 
-    __slots__ = ("digest", "walk", "stable", "_names", "_guards")
+    __slots__ = ("digest", "walk", "stable", "plain", "_names", "_guards", "_patched")
 
     def __init__(self, roots, ignore=frozenset(), allow_dynamic=False, before=None, large=None, lazy=None):
         for _ in range(8):
             walk = self.walk = Walk(ignore, allow_dynamic, before, large, lazy)
             roots(walk)
+            walk.patches()
             if not walk.imported:
                 break
         self.digest = walk.digest()
         self.stable = not walk.volatile and not walk.imported and before is None
-        self._names, self._guards = walk.names_guard, walk.guards
+        self.plain = self.stable and not walk.files and walk.expires is None  # its digest is all of it, and known without another walk
+        self._names, self._guards, self._patched = walk.names_guard, walk.guards, walk.patched
 
     def stands(self):
         """Is all that the walk looked at as it was? Only of a stable graph."""
+        if patches.look() is not self._patched:
+            return False
         for get, name, value in self._names:
             if get(name, MISSING) is not value:
                 return False
@@ -1316,6 +1299,31 @@ class Graph:
             if not same(o, known):
                 return False
         return True
+
+
+_NEVER_CHANGES = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.CodeType, types.CellType, tuple, frozenset, property, staticmethod, classmethod,
+                  types.MappingProxyType, types.GenericAlias, typing.TypeVar, *_DESCRIPTORS)
+
+
+class Inputs:
+    """The objects that a computation was given. One of them in its result is that very object, on a hit as well: a change of it shows wherever it is used."""
+
+    def __init__(self, *walks):
+        self._walks = walks
+        self._numbers = None
+
+    def number(self, o):
+        """(walk, number) of an object that can change and that the computation did not make, else None. Only while the walks live is an id an object's own."""
+        if self._numbers is None:
+            self._numbers = {id(x): (i, n) for i, walk in enumerate(self._walks) for n, x in enumerate(walk._keep)
+                             if not isinstance(x, _NEVER_CHANGES) and (type(x).__module__, type(x).__qualname__) not in _FIXED}
+        return self._numbers.get(id(o))
+
+    def __bool__(self):
+        return self.number(None) is not None or bool(self._numbers)
+
+    def at(self, number):
+        return self._walks[number[0]]._keep[number[1]]
 
 
 def common(walk, graph):

@@ -2,16 +2,18 @@
 
 marimo finds it by the entry point `marimo.cache.store`, which is installed with the package; nothing here is loaded before marimo asks for it:
 
-    [experimental.cache]
-    store = "stet"
+    [tool.marimo.cache.store]
+    type = "stet"
     args = {dir_path = "persist"}
 """
+import atexit
 import hashlib
+import os
 from base64 import urlsafe_b64encode
 
 from . import _stet
 
-from .errors import BusyError, ConflictError, DeniedError, IoError
+from .errors import BusyError, ConflictError, DeniedError, IoError, StetError
 from .persister import FsPersister
 
 try:  # so that isinstance holds; get, put, hit and clear are all that marimo calls
@@ -21,15 +23,32 @@ except Exception:
 
 
 class StetStore(_Store):
-    """Blobs by key, as marimo's Store. The block is `marimo:` and the folder of the key, which is the name of the cache; the content kind is `blob`."""
+    """Blobs by key, as marimo's Store. Each key is a block of its own, `marimo:KEY`, so that a cleanup, which keeps some entries of each block, keeps the latest of each key; the content kind is `blob`.
+
+    The directory is opened when it is first used: marimo makes a store before it knows where the notebook lies."""
 
     def __init__(self, dir_path=None, **options):
-        self.persister = FsPersister(dir_path, **options)
+        self._given, self._opened, self._pid = (dir_path, options), None, os.getpid()
+        self._put = False
+        atexit.register(self._leave)
+
+    @property
+    def persister(self):
+        if self._opened is None:
+            self._opened = FsPersister(self._given[0], **self._given[1])
+        return self._opened
+
+    def _leave(self):
+        """What was put reaches a snapshot, so that other machines see it."""
+        if self._put and self._pid == os.getpid():
+            try:
+                self._opened.on_exit()
+            except (StetError, ValueError, OSError):
+                pass  # it stays in the log, and is merged the next time
 
     @staticmethod
     def _key(key):
-        folder = str(key).rpartition("/")[0]
-        return f"marimo:{folder}" if folder else "marimo:", urlsafe_b64encode(hashlib.sha256(str(key).encode()).digest())[:-1].decode()
+        return f"marimo:{key}", urlsafe_b64encode(hashlib.sha256(str(key).encode()).digest())[:-1].decode()
 
     def get(self, key):
         block, module = self._key(key)
@@ -52,6 +71,7 @@ class StetStore(_Store):
                 put.abort()
                 raise
             put.end()
+            self._put = True
             return True
         except ConflictError:
             return self.get(key) == bytes(value)

@@ -1,6 +1,8 @@
 """Persister, and the one that keeps entries in a directory."""
 import json
+import mmap
 import os
+import sys
 import threading
 import warnings
 import weakref
@@ -15,6 +17,8 @@ from .errors import BusyError, ConflictError, CorruptError, DeniedError, Executi
 from .strategy import CleanupStrategy, DefaultCleanupStrategy
 
 ContentSpec = Mapping[str, str]
+
+_SMALL, _SMALL_TOTAL = 16 << 10, 8 << 20  # bytes of an object, and of all, that are remembered
 
 
 class StorageWarning(RuntimeWarning):
@@ -100,6 +104,7 @@ class FsPersister(Persister):
         self._generation = None
         self._closed = False
         self._warned = set()
+        self._small, self._small_bytes = {}, 0
         self.last_error = None
         _persisters.add(self)
         with self._lock:
@@ -199,6 +204,9 @@ class FsPersister(Persister):
     # ---- get and put ----
 
     def get(self, execution_key, exact_match_created_at=False, content_spec=None, **kwargs):
+        return self._get(execution_key, exact_match_created_at, content_spec, kwargs, None)
+
+    def _get(self, execution_key, exact_match_created_at, content_spec, kwargs, inputs, mapped=False):
         created = 0 if execution_key.created_at is None else execution_key.millis
         if not (exact_match_created_at or content_spec or kwargs):  # the usual case, without detours
             handle = self._handle if self._generation is _generation and not self._closed else self._use()
@@ -209,7 +217,7 @@ class FsPersister(Persister):
             if len(contents) == 1 and "variables" in contents:
                 _, _, format, data = contents["variables"]
                 if data is not None and format == "pickle":
-                    return stored(raw, loads(data), None, None)
+                    return stored(raw, formats.loads(data, inputs), None, None)
         flags = 0
         if exact_match_created_at:
             if not created:
@@ -226,8 +234,8 @@ class FsPersister(Persister):
             raw = handle.get(execution_key.block_id, execution_key.module_hash, created, flags, kinds)
             if raw is None:
                 return None
-            if content_spec is None or all(f in ("auto", raw[3][k][2]) for k, f in content_spec.items()):
-                values = self._values(handle, raw, kinds, kwargs)
+            if content_spec is None or all(formats.is_of(raw[3][k][2], f) for k, f in content_spec.items()):
+                values = self._values(handle, raw, kinds, kwargs, inputs, mapped)
                 if values is not None:
                     return stored(raw, *values)
             if flags:
@@ -237,25 +245,38 @@ class FsPersister(Persister):
                 return None
 
     def _variables(self, block, module):
-        """The variables of the latest entry, None if there is none. A LookupError: only `get` can tell."""
+        """The variables of the latest entry, None if there is none. A LookupError: only `get` can tell.
+
+        Bytes of small objects are remembered. They were right when they were read, and an object is named by what is in it; whether the entry is still there is asked each time."""
         handle = self._handle if self._generation is _generation and not self._closed else self._use()
-        raw = handle.get(block, module, 0, 0, None)
+        raw = handle.get(block, module, 0, 0, ())
         if raw is None:
             return None
-        content = raw[3].get("variables")
-        if content is not None and content[3] is not None and content[2] == "pickle":
-            return loads(content[3])
-        values = self._values(handle, raw, ("variables",), {})
-        if values is None or values[0] is None:
+        if raw[5] is not None:
             raise LookupError
-        return values[0]
+        content = raw[3].get("variables")
+        if content is None or content[2] != "pickle":
+            raise LookupError
+        data = self._small.get(content[0])
+        if data is not None:
+            return loads(data)
+        raw = handle.get(block, module, 0, _stet.NO_COUNT, ("variables",))
+        if raw is None or raw[5] is not None or raw[3]["variables"][2] != "pickle" or raw[3]["variables"][3] is None:
+            raise LookupError
+        content = raw[3]["variables"]
+        data = content[3]
+        if len(data) <= _SMALL and formats.is_plain(data):
+            self._small_bytes += len(data)
+            if self._small_bytes > _SMALL_TOTAL:
+                self._small, self._small_bytes = {}, len(data)
+            self._small[content[0]] = data
+        return formats.loads(data)
 
     def _has(self, execution_key):
         """Is there an entry? Reads none of its contents, and counts neither as a hit nor as a miss."""
         return self._use().get(execution_key.block_id, execution_key.module_hash, 0, _stet.NO_COUNT, ()) is not None
 
-    @staticmethod
-    def _values(handle, raw, kinds, options):
+    def _values(self, handle, raw, kinds, options, inputs=None, mapped=False):
         values = []
         for kind in CONTENT_KINDS:
             content = raw[3].get(kind)
@@ -263,15 +284,40 @@ class FsPersister(Persister):
                 values.append(None)
                 continue
             data = content[3]
+            if content[2] == "pickle5" and (mapped or data is None) or content[2] == "pickle" and data is None:
+                file = self._file(handle, raw, kind)
+                if file is not None:
+                    with file:
+                        values.append(formats.load_file(file, options, inputs) if content[2] == "pickle" else
+                                      formats.load_beside(file, options, inputs, memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) if mapped else None))
+                    continue
             if data is None:
                 try:
                     data = handle.read(content[0], content[1])
                 except (CorruptError, NotFoundError):
                     return None
-            values.append(formats.load(data, content[2], options))
+            values.append(formats.load(data, content[2], options, inputs))
         return values
 
+    def _file(self, handle, raw, kind):
+        """The open file of a large object, if its bytes are known to be right; None where they must be read by the library (compressed, or behind a link)."""
+        path = self._directory / "objects" / raw[3][kind][0]
+        try:
+            file = open(path, "rb")
+        except OSError:
+            return None
+        # The library looks at what lies there after this one was opened: if both are the same file, it is right.
+        if handle.get(raw[0], raw[1], raw[2], _stet.EXACT | _stet.NO_COUNT, (kind,)) is not None:
+            mine, there = os.fstat(file.fileno()), os.lstat(path)
+            if (mine.st_dev, mine.st_ino, mine.st_size, mine.st_mtime_ns) == (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns):
+                return file
+        file.close()
+        return None
+
     def put(self, entry, content_spec=None, **kwargs):
+        return self._put(entry, content_spec, kwargs, None)
+
+    def _put(self, entry, content_spec, kwargs, inputs):
         key = entry.execution_key
         formats.check_put(key, content_spec, kwargs)
         contents = []
@@ -280,7 +326,12 @@ class FsPersister(Persister):
             if value is None or (content_spec is not None and kind not in content_spec):
                 continue
             format = "auto" if content_spec is None else content_spec[kind]
-            contents.append((kind, formats.choose(kind, format, value, self._auto), dict(value) if kind == "variables" else value))
+            format, value = formats.choose(kind, format, value, self._auto), dict(value) if kind == "variables" else value
+            # Of a cached function or block: arrays lie beside the pickle. Others may want to read what is put here without stet.
+            if inputs is not None and format == "pickle" and "numpy" in sys.modules and not {"protocol", "buffer_callback"} & set(kwargs):
+                value = formats.Beside(value, kwargs, inputs)
+                format = value.format
+            contents.append((kind, format, value))
         if not contents:
             raise ValueError("there is nothing to put: the entry has none of the contents")
         extra = None if entry.extra is None else json.dumps(dict(entry.extra), sort_keys=True, ensure_ascii=False)
@@ -293,7 +344,7 @@ class FsPersister(Persister):
                     put.elapsed(entry.elapsed_ms)
                 for kind, format, value in contents:
                     put.content(kind, format)
-                    formats.dump(put, value, format, kwargs)
+                    value.dump(put) if isinstance(value, formats.Beside) else formats.dump(put, value, format, kwargs, inputs)
             except BaseException:
                 put.abort()
                 raise

@@ -213,7 +213,7 @@ static void check_missing(checker *c, const stet_map *named) {
         char *id = stet_strndup(key, len);
         stet_status status;
         if (!stet_pobject_trivial(id, &trivial) &&
-            stet_pobject_read(p, id, slot->n, false, NULL, NULL, &status, NULL) == STET_POBJECT_MISSING)
+            stet_pobject_read(p, id, slot->n, STET_POBJECT_BY_SIZE, NULL, NULL, &status, NULL) == STET_POBJECT_MISSING)
             stet_map_put(&missing, key, len, (stet_slot){.n = 1});
         stet_free(id);
     }
@@ -251,7 +251,8 @@ static void check_objects(checker *c) {
         bool good = true;
         if (size) {
             stet_status status;
-            good = stet_pobject_read(p, id, size->n, true, NULL, NULL, &status, NULL) == STET_POBJECT_GOOD;
+            good =
+                stet_pobject_read(p, id, size->n, STET_POBJECT_BY_HASH, NULL, NULL, &status, NULL) == STET_POBJECT_GOOD;
         } else if (!compressed) {
             char hash[STET_HASH_BASE64];
             file_id(path, hash);
@@ -368,8 +369,8 @@ stet_status stet_persist_stats_get(stet_persist *p, stet_persist_stats *out, ste
             char *id = stet_strndup(key, len);
             stet_status ignored;
             out->missing_objects +=
-                !stet_pobject_trivial(id, &trivial) &&
-                stet_pobject_read(p, id, slot->n, false, NULL, NULL, &ignored, NULL) == STET_POBJECT_MISSING;
+                !stet_pobject_trivial(id, &trivial) && stet_pobject_read(p, id, slot->n, STET_POBJECT_BY_SIZE, NULL,
+                                                                         NULL, &ignored, NULL) == STET_POBJECT_MISSING;
             stet_free(id);
         }
         status = stet_puses_load(p, &uses, &out->hits, &out->misses, &out->saved_ms, err);

@@ -28,7 +28,8 @@ static bool contents_are_right(stet_persist *p, stet_persist_entry *e, unsigned 
     for (const char *const *k = kinds; k && *k; k++)
         if (!stet_persist_entry_content(e, *k))
             return false;
-    bool hash = p->config.verify == STET_PERSIST_VERIFY_ALWAYS;
+    stet_pobject_proof proof =
+        p->config.verify == STET_PERSIST_VERIFY_ALWAYS ? STET_POBJECT_BY_SEAL : STET_POBJECT_BY_SIZE;
     for (size_t i = 0; i < e->content_count; i++) {
         stet_persist_content *c = &e->contents[i];
         if (!wanted(c->kind, kinds))
@@ -38,7 +39,8 @@ static bool contents_are_right(stet_persist *p, stet_persist_entry *e, unsigned 
         if (in_memory)
             r.at = stet_persist_entry_room(e, (size_t)c->size + 1);
         stet_status status;
-        if (stet_pobject_read(p, c->id, c->size, hash, in_memory ? fill : NULL, &r, &status, NULL) != STET_POBJECT_GOOD)
+        if (stet_pobject_read(p, c->id, c->size, proof, in_memory ? fill : NULL, &r, &status, NULL) !=
+            STET_POBJECT_GOOD)
             return false;
         if (in_memory) {
             r.at[r.len] = '\0';

@@ -186,10 +186,12 @@ typedef enum stet_pobject_state {
 #define STET_POBJECT_SUFFIX ".zst"
 /* The bytes of a trivial object, which is never stored; NULL if the object is not trivial. */
 const char *stet_pobject_trivial(const char *id, size_t *len);
-/* Reads an object, streams it to `sink` (may be NULL) and checks its hash (only the size if !hash and there is no
- * sink). An error of the sink is returned in *status. */
-stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t size, bool hash, stet_persist_sink sink,
-                                     void *ctx, stet_status *status, stet_error *err);
+/* How an object is known to be right. A sealed one was hashed before, and its file looks as it did then. */
+typedef enum stet_pobject_proof { STET_POBJECT_BY_SIZE, STET_POBJECT_BY_SEAL, STET_POBJECT_BY_HASH } stet_pobject_proof;
+/* Reads an object, streams it to `sink` (may be NULL) and checks it. With a sink the size alone is never enough. An
+ * error of the sink is returned in *status. */
+stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t size, stet_pobject_proof proof,
+                                     stet_persist_sink sink, void *ctx, stet_status *status, stet_error *err);
 /* Reads the next bytes of a file whose stat is `st`. Holes are filled in instead of read, because the kernel would
  * allocate pages for them. */
 STET_CHECKED stet_status stet_pobject_read_piece(int fd, const char *path, const struct stat *st, char *bytes,
@@ -197,6 +199,8 @@ STET_CHECKED stet_status stet_pobject_read_piece(int fd, const char *path, const
 /* In seal.c. */
 /* Records that the bytes of this object are known to be right now. */
 void stet_pseal_put(stet_persist *p, const char *id, const char *object);
+/* The same of a file that looked like this before its bytes were read. */
+void stet_pseal_put_as(stet_persist *p, const char *id, const struct stat *object);
 /* Are the bytes still known to be right, according to stat? */
 bool stet_pseal_holds(stet_persist *p, const char *id, const struct stat *object);
 void stet_pseal_sweep(stet_persist *p); /* removes seals of objects that are gone */

@@ -1,7 +1,7 @@
 /* object.c - the bytes of objects: finding, reading and restoring them as files.
  *
  *   O1. Bytes are handed out as right only after their size and, unless the caller opts out, their hash were compared
- *       with the id.
+ *       with the id, or if a seal says that they were compared and that the file was not touched since.
  *   O2. An object is stored as it is in objects/ID, or compressed in objects/ID.zst; the id is always that of the plain
  *       bytes.
  *   O3. A symbolic link is followed only if the hash is checked (git-annex keeps objects this way).
@@ -105,8 +105,8 @@ static stet_status source_read(source *s, char *bytes, size_t room, size_t *got,
     return STET_OK;
 }
 
-static stet_pobject_state read_source(source *s, const char *id, uint64_t size, stet_persist_sink sink, void *ctx,
-                                      stet_status *status, stet_error *err) {
+static stet_pobject_state read_source(source *s, const char *id, uint64_t size, bool sealed, stet_persist_sink sink,
+                                      void *ctx, stet_status *status, stet_error *err) {
     size_t room = size < CHUNK ? (size_t)size + 1 : CHUNK, got;
     char *bytes = stet_alloc(room);
     /* A plain file is known to have the right size, so that its end need not be found. */
@@ -123,9 +123,9 @@ static stet_pobject_state read_source(source *s, const char *id, uint64_t size, 
             break;
         }
         total += got;
-        if (total == size && !hasher && total == got)
+        if (!sealed && total == size && !hasher && total == got)
             hash = stet_hash_of(bytes, got);
-        else {
+        else if (!sealed) {
             if (!hasher)
                 hasher = stet_hasher_begin();
             stet_hasher_add(hasher, bytes, got);
@@ -140,11 +140,12 @@ static stet_pobject_state read_source(source *s, const char *id, uint64_t size, 
     stet_free(bytes);
     if (*status == STET_CORRUPT)
         return STET_POBJECT_WRONG;
-    return *status == STET_OK && total == size && matches(hash, id) ? STET_POBJECT_GOOD : STET_POBJECT_WRONG;
+    return *status == STET_OK && total == size && (sealed || matches(hash, id)) ? STET_POBJECT_GOOD
+                                                                                : STET_POBJECT_WRONG;
 }
 
-stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t size, bool hash, stet_persist_sink sink,
-                                     void *ctx, stet_status *status, stet_error *err) {
+stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t size, stet_pobject_proof proof,
+                                     stet_persist_sink sink, void *ctx, stet_status *status, stet_error *err) {
     size_t trivial_len;
     const char *known = stet_pobject_trivial(id, &trivial_len);
     *status = STET_OK;
@@ -164,7 +165,7 @@ stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t s
         int n = snprintf(path, sizeof path, "%s/%s%s", p->objects_dir, id, compressed ? STET_POBJECT_SUFFIX : "");
         if (n < 0 || (size_t)n >= sizeof path)
             return STET_POBJECT_MISSING;
-        bool check = hash || sink;
+        bool check = proof != STET_POBJECT_BY_SIZE || sink;
         int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (check ? 0 : O_NOFOLLOW);
         int fd = dir < 0 ? -1 : stet_sys_openat(dir, path + strlen(p->objects_dir) + 1, flags, 0);
         if (fd < 0) /* the descriptor may refer to a directory that was replaced */
@@ -190,7 +191,10 @@ stet_pobject_state stet_pobject_read(stet_persist *p, const char *id, uint64_t s
                 s.zstd = ZSTD_createDCtx();
                 s.in = stet_alloc(CHUNK);
             }
-            state = read_source(&s, id, size, sink, ctx, status, err);
+            bool sealed = proof == STET_POBJECT_BY_SEAL && !compressed && stet_pseal_holds(p, id, &st);
+            state = sealed && !sink ? STET_POBJECT_GOOD : read_source(&s, id, size, sealed, sink, ctx, status, err);
+            if (state == STET_POBJECT_GOOD && proof == STET_POBJECT_BY_SEAL && !sealed && !compressed)
+                stet_pseal_put_as(p, id, &st);
             ZSTD_freeDCtx(s.zstd);
             stet_free(s.in);
         }
@@ -204,7 +208,7 @@ stet_status stet_persist_read(stet_persist *p, const char *id, uint64_t size, st
     if (!p || !id)
         return stet_fail_null(err);
     stet_status status;
-    stet_pobject_state state = stet_pobject_read(p, id, size, true, sink, ctx, &status, err);
+    stet_pobject_state state = stet_pobject_read(p, id, size, STET_POBJECT_BY_SEAL, sink, ctx, &status, err);
     if (status != STET_OK)
         return status;
     if (state == STET_POBJECT_MISSING) {
@@ -219,7 +223,8 @@ stet_status stet_persist_read(stet_persist *p, const char *id, uint64_t size, st
 
 bool stet_persist_has_object(stet_persist *p, const char *id, uint64_t size, bool verify) {
     stet_status status;
-    return stet_pobject_read(p, id, size, verify, NULL, NULL, &status, NULL) == STET_POBJECT_GOOD;
+    stet_pobject_proof proof = verify ? STET_POBJECT_BY_HASH : STET_POBJECT_BY_SIZE;
+    return stet_pobject_read(p, id, size, proof, NULL, NULL, &status, NULL) == STET_POBJECT_GOOD;
 }
 
 typedef struct file_sink {

@@ -424,8 +424,8 @@ static stet_status prepare(stet_persist_put *w, content *c, stet_error *err) {
         drop_temp(c);
         return STET_OK;
     }
-    c->here = stat_object(w->p, c, &c->seen) &&
-              stet_pobject_read(w->p, c->id, c->size, true, NULL, NULL, &status, NULL) == STET_POBJECT_GOOD;
+    c->here = stat_object(w->p, c, &c->seen) && stet_pobject_read(w->p, c->id, c->size, STET_POBJECT_BY_HASH, NULL,
+                                                                  NULL, &status, NULL) == STET_POBJECT_GOOD;
     return c->here ? STET_OK : stage(w, c, err);
 }
 
@@ -521,7 +521,8 @@ static stet_status install(stet_persist_put *w, content *c, stet_error *err) {
         int saved = errno;
         if (saved == EEXIST) {
             stet_status ignored;
-            if (stet_pobject_read(p, c->id, c->size, true, NULL, NULL, &ignored, NULL) == STET_POBJECT_GOOD)
+            if (stet_pobject_read(p, c->id, c->size, STET_POBJECT_BY_HASH, NULL, NULL, &ignored, NULL) ==
+                STET_POBJECT_GOOD)
                 break;
             if (stet_sys_rename(c->temp, path) == 0) { /* the file that is in place is wrong */
                 stet_free(c->temp);

@@ -1,7 +1,7 @@
 /* seal.c - remembers which large objects were hashed and not touched since.
  *
  * local/sealed/ID holds "SIZE MTIME_NS INODE DEVICE" of the object's file when its bytes were last known to be right. A
- * read-only file that still looks the same needs no second hash to be linked or cloned. Hard links change the change
+ * read-only file that still looks the same needs no second hash to be read, linked or cloned. Hard links change the change
  * time and the link count of the file, so those are not part of the seal. Changing the bytes takes a chmod first and
  * changes the modification time. Losing a seal costs one hash. `stet check` never trusts a seal.
  */
@@ -31,11 +31,16 @@ static char *seal_path(const stet_persist *p, const char *id) {
 
 void stet_pseal_put(stet_persist *p, const char *id, const char *object) {
     struct stat st;
+    if (stet_sys_lstat(object, &st) == 0)
+        stet_pseal_put_as(p, id, &st);
+}
+
+void stet_pseal_put_as(stet_persist *p, const char *id, const struct stat *object) {
     char text[128];
-    if (p->read_only[0] || stet_sys_lstat(object, &st) != 0 || !may_be_sealed(&st))
+    if (p->read_only[0] || !may_be_sealed(object))
         return;
     char *path = seal_path(p, id), *dir = stet_file_dirname(path);
-    size_t len = (size_t)text_of(&st, text);
+    size_t len = (size_t)text_of(object, text);
     stet_error why = STET_ERROR_INIT;
     if (stet_file_mkdirs(dir, 0777, &why) == STET_OK) {
         /* Neither synced nor renamed into place, because a torn file is not a valid seal. */

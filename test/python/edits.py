@@ -1485,6 +1485,233 @@ string annotations of a class
 class N:
     a: "§int|str§" = 1
 = len(N.__annotations__["a"]) + N.a + (N.__annotations__["a"] == "int") + x
+
+default of a context variable
+import contextvars
+N = contextvars.ContextVar("N", default=§1|7§)
+= N.get() + x
+
+default of a context variable elsewhere
+import contextvars
+N = contextvars.ContextVar("N", default=§1|7§)
+N.set(3)
+= __elsewhere(N) + x
+import contextvars
+def __elsewhere(v): return contextvars.Context().run(v.get)
+
+default dict of one's own
+import collections
+class D(collections.defaultdict): pass
+N = D(lambda: §1|7§)
+= N.default_factory() + x
+
+order of an ordered dict of one's own
+import collections
+class D(collections.OrderedDict): pass
+N = D(a=1, b=2, c=3)
+N.move_to_end("§a|b§")
+= list(N.values())[0] + x
+
+cause of an exception
+class E1(OSError): pass
+N = E1(1, "x")
+N.__cause__ = KeyError(§1|7§)
+= N.__cause__.args[0] + x
+
+member of an exception
+N = OSError(1, "x")
+N.errno = §1|7§
+= N.errno + x
+
+note of an exception
+N = ValueError()
+N.add_note("§a|bb§")
+= len(N.__notes__[0]) + x
+
+UUID that hides itself
+import uuid
+class I(uuid.UUID):
+    def __getstate__(self): return {}
+N = I(int=§1|7§)
+= N.int + x
+
+buffer that hides itself
+import io
+class B(io.StringIO):
+    def __getstate__(self): return ("", None, 0, None)
+N = B("§a|bb§")
+= len(N.getvalue()) + x
+
+list that iterates otherwise
+class L(list):
+    def __iter__(self): return iter(())
+N = L([§1|7§])
+= N[0] + x
+
+dict with items of its own
+class D(dict):
+    def items(self): return ()
+    def __iter__(self): return iter(())
+N = D(a=§1|7§)
+= N["a"] + x
+
+named tuple that hides itself
+import collections
+class D(collections.namedtuple("P", "a")):
+    def __getnewargs__(self): return (0,)
+    def __iter__(self): return iter(())
+N = D(§1|7§)
+= N.a + x
+
+partial that hides itself
+import functools
+class P(functools.partial):
+    def __reduce__(self): return (P, (int,))
+N = P(int, §1|7§)
+= N() + x
+
+date that hides itself
+import datetime
+class D(datetime.date):
+    def __reduce__(self): return (D, (1, 1, 1))
+N = D(2024, 1, §1|7§)
+= N.day + x
+
+thread local of one's own
+import threading
+class T(threading.local): pass
+N = T()
+N.k = §1|7§
+= N.k + x
+
+array of one's own
+import numpy
+class A(numpy.ndarray):
+    def __reduce__(self): return (A, ())
+N = numpy.array([§1|7§]).view(A)
+= int(N[0]) + x
+
+sign of NaN
+import math
+N = §+|-§float("nan")
+= int(math.copysign(1, N)) + x
+import math
+
+owner of memory
+N = memoryview(b"a§b|c§")[:1]
+= N.obj[1] + x
+
+writable memory
+N = memoryview(§b"a"|bytearray(b"a")§)
+= N.readonly + x
+
+NewType
+import typing
+N = typing.NewType("N", §int|bool§)
+= int(N.__supertype__(7)) + x
+
+parameters
+import typing
+N = typing.ParamSpec("§P|QQ§")
+= len(N.__name__) + x
+
+struct
+import struct
+N = struct.Struct("§<h|<i§")
+= N.size + x
+
+decoder with a hook
+import json
+N = json.JSONDecoder(object_hook=lambda d: §1|7§)
+= N.decode("{}") + x
+
+patch of a library's class
+import string
+string.Formatter.get_value = lambda self, k, a, kw: §1|7§
+N = string.Formatter
+= N().get_field("a", (), {})[0] + x
+
+patch of a library's module
+import fnmatch
+fnmatch.fnmatchcase = lambda a, b: §1|7§
+N = fnmatch.fnmatch
+= N("a", "b") + x
+
+partial in a library
+import fnmatch, functools
+fnmatch.fnmatchcase = functools.partial(lambda k, a, b: k, §1|7§)
+N = fnmatch.fnmatch
+= N("a", "b") + x
+
+object in a library
+import fnmatch
+class C:
+    def __init__(self, k): self.k = k
+    def __call__(self, a, b): return self.k
+fnmatch.fnmatchcase = C(§1|7§)
+N = fnmatch.fnmatch
+= N("a", "b") + x
+
+class in a library
+import textwrap
+class W(textwrap.TextWrapper):
+    def fill(self, text): return §1|7§
+textwrap.TextWrapper = W
+N = textwrap.fill
+= N("a") + x
+
+patch of a library far away
+import fnmatch, posixpath
+posixpath.normcase = lambda p: p * §1|7§
+fnmatch.fnmatchcase = lambda a, b: len(a)
+N = fnmatch.fnmatch
+= N("a", "b") + x
+
+weak dictionary
+import weakref
+class C: pass
+c = C()
+c.k = §1|7§
+N = weakref.WeakValueDictionary(a=c)
+= N["a"].k + x
+
+keyword of a class
+class B:
+    def __init_subclass__(cls, k=0): cls.k = k
+class N(B, k=§1|7§): pass
+= N.k + x
+
+class of a module
+import sys, types
+class M(types.ModuleType):
+    @property
+    def k(self): return §1|7§
+N = M("m")
+= N.k + x
+
+function in a frozen dataclass
+import dataclasses
+@dataclasses.dataclass(frozen=True)
+class C:
+    f: object
+N = C(lambda x: x + §1|7§)
+= N.f(x)
+
+order flag of a dataclass
+import dataclasses
+@dataclasses.dataclass(order=True)
+class C:
+    a: int = dataclasses.field(compare=§True|False§)
+    b: int = 0
+N = (C(1, 2), C(2, 1))
+= (N[0] < N[1]) + x
+
+enum alias
+import enum
+class N(enum.Enum):
+    A = 1
+    B = §1|2§
+= len(N) + x
 '''.strip().split("\n\n")]
 
 # How the cached code gets at N: files besides main, imports at the top of main, imports inside the cached code, what N is called there, and how the definition is spread.
@@ -1544,6 +1771,14 @@ PATHS = {
     "through a chain of modules": dict(where="b", files={"c.py": "import d\ndef get(): return d.get()\n", "d.py": "from b import N\ndef get(): return N\n"}, top="from c import get", n="get()"),
     "monkey patch of a module": dict(where="b", files={"c.py": "N = None\n"}, top="import b, c\nc.N = b.N", n="c.N"),
     "monkey patch of a library": dict(where="b", top="import b, json\njson.N_ = b.N", n="json.N_"),
+    "object in place of a module": dict(where="b", files={"c.py": "import sys, b\nclass O:\n    n = [b.N]\nsys.modules[__name__] = O()\n"}, top="import c", n="c.n[0]"),
+    "object in place of a module, inside": dict(where="b", files={"c.py": "import sys, b\nclass O:\n    n = [b.N]\nsys.modules[__name__] = O()\n"}, inner="from c import n as q", n="q[0]"),
+    "in a class of a library": dict(where="b", top="import b, string\nstring.Formatter.get_value = lambda self, k, a, kw: b.N\ndef ask_(): return string.Formatter().get_field('a', (), {})[0]", n="ask_()"),
+    "in a module of a library": dict(where="main", top_after="import fnmatch, functools\nfnmatch.fnmatchcase = functools.partial(lambda n, a, b: n, N)\ndef ask_(): return fnmatch.fnmatch('a', 'b')", n="ask_()"),
+    "in a default dict": dict(where="b", top="import b, collections\nclass D_(collections.defaultdict): pass\nheld_ = D_(lambda: b.N)", n="held_.default_factory()"),
+    "in an exception": dict(where="main", top_after="held_ = ValueError()\nheld_.__context__ = KeyError(N)", n="held_.__context__.args[0]"),
+    "in a context variable": dict(where="main", top_after="import contextvars\nheld_ = contextvars.ContextVar('v', default=N)", n="held_.get()"),
+    "in what is given out": dict(where="b", top="import b\n@persistent_cache\ndef give_(n): return [n]", n="give_(b.N)[0]"),
     "argument": dict(where="b", top="import b", argument="b.N", n="n_"),
     "argument in a list": dict(where="b", top="import b", argument="[b.N]", n="n_[0]"),
     "module as an argument": dict(where="b", top="import b", argument="b", n="n_.N"),
@@ -1580,6 +1815,8 @@ ROOTS = {
     "asynchronous": "import asyncio as asyncio_\n@persistent_cache\nasync def f(x{param}):\n    say('COMPUTE')\n{body}\n    return r\nprint(asyncio_.run(f(2{arg})))\n",
     "closure": "def outer_():\n    y_ = 2\n    @persistent_cache\n    def f(x{param}):\n        say('COMPUTE', y_)\n{body8}\n        return r\n    return f\nprint(outer_()(2{arg}))\n",
     "cached by a cached": "@persistent_cache\ndef g_0(x{param}):\n    say('INNER')\n{body}\n    return r\n@persistent_cache\ndef f(x{param}):\n    say('COMPUTE')\n    return g_0(x{pass_})\nprint(f(2{arg}))\n",
+    "block with as on its own line": "x = 2\n{bind}with (\n    persistent_cache('b')\n    as cache_\n):\n    say('COMPUTE')\n{body}\nprint(r, type(cache_).__name__)\n",
+    "called twice": "@persistent_cache\ndef f(x{param}):\n    say('COMPUTE')\n{body}\n    return r\nf(2{arg})\nf(3{arg})\nprint(f(2{arg}))\n",
     "block": "x = 2\n{bind}with persistent_cache('b') as cache_:\n    say('COMPUTE')\n{body}\nprint(r)\n",
     "block without a name": "x = 2\n{bind}with persistent_cache():\n    say('COMPUTE')\n{body}\nprint(r)\n",
     "block in a function": "def f(x{param}):\n    with persistent_cache('b') as cache_:\n        say('COMPUTE')\n{body8}\n    return r\nprint(f(2{arg}))\n",
@@ -1631,7 +1868,7 @@ def program(source, path, use, root):
     p = PATHS[path]
     expression = "(" + re.sub(r"\bN\b", lambda m: p["n"], expression) + ")"
     if extra:
-        expression, extra = expression.replace("__match", "match_").replace("__enter(", "enter_(").replace("__catch", "catch_"), extra.replace("__match", "match_").replace("__enter(", "enter_(").replace("__catch", "catch_")
+        expression, extra = expression.replace("__match", "match_").replace("__enter(", "enter_(").replace("__catch", "catch_").replace("__elsewhere", "elsewhere_"), extra.replace("__match", "match_").replace("__enter(", "enter_(").replace("__catch", "catch_").replace("__elsewhere", "elsewhere_")
     if text.startswith("from __future__") and p["where"] == "main":
         return None
     if root in ("asynchronous", "block in a coroutine") and "asyncio_r" in expression:

@@ -1,5 +1,6 @@
 """persistent_cache: computed once, and again exactly when something that counts has changed."""
 import asyncio
+import copy
 import sqlite3
 import threading
 import warnings
@@ -564,7 +565,7 @@ def test_loops_and_functions_of_the_blocks_own_may_be_left(run):
 
 @pytest.mark.parametrize("value", ["(1, 2)", "{1: 2}", "[{'a': (1,)}]", "{'a': {'b': 2.5, 3: 4}}"])
 def test_what_json_would_change_is_not_kept(value):
-    f = persistent_cache(content_spec={"variables": "json"})(lambda x: x)
+    f = persistent_cache(content_spec={"variables": "json"})(lambda x: copy.deepcopy(x))
     with pytest.warns(stet.StorageWarning, match="JSON"):
         assert f(eval(value)) == eval(value)
     assert FsPersister().entries() == []

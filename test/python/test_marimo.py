@@ -56,6 +56,14 @@ def test_a_key_is_cleared_and_others_stay(store):
     assert store.clear("a/1") is True and not store.hit("a/1") and store.get("a/2") == b"2" and store.clear("a/1") is False
 
 
+def test_a_cleanup_keeps_every_key_and_nothing_is_opened_before_it_is_used(store, here):
+    assert not (here / ".stet").exists() and store._opened is None
+    for n in range(8):
+        store.put(f"folder/P_{n}.pickle", b"%d" % n)
+    store.persister.cleanup()
+    assert [store.get(f"folder/P_{n}.pickle") for n in range(8)] == [b"%d" % n for n in range(8)]
+
+
 def test_its_absence_costs_nothing():
     done = subprocess.run([sys.executable, "-c", "import sys, stet; print([m for m in sys.modules if 'marimo' in m]); import stet.marimo; print(stet.marimo.StetStore.__mro__[1])"],
                           capture_output=True, text=True)
