@@ -473,7 +473,8 @@ static void observe(store *c) {
     bool needed = false;
     for (size_t i = 0; i < c->g->members.len; i++) {
         const stet_group_member *m = &c->g->members.at[i];
-        needed = needed || (m->outcome == STET_MEMBER_APPLIED && (m->change_count || m->tx->observation || m->tx->turnover));
+        needed =
+            needed || (m->outcome == STET_MEMBER_APPLIED && (m->change_count || m->tx->observation || m->tx->turnover));
     }
     if (!needed)
         return;
