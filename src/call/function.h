@@ -6,7 +6,7 @@
  *     if (status == STET_OK) {
  *         stet_value env = stet_function_environment(&f); // of this process
  *         stet_function_bind(&f, env);
- *         status = stet_function_find(&f, root, &found, &err); // files of the project that are part of the call
+ *         status = stet_function_find(&f, ".", &found, &err); // files of the project that are part of the call
  *         if (status == STET_OK)
  *             stet_function_found_release(&found);
  *         stet_value_release(env);
