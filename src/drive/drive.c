@@ -551,7 +551,7 @@ static stet_status settle(driver *d, bool first, stet_sched_report *r, stet_erro
     drive_take_report(d, r);
     if (status != STET_OK)
         return status;
-    drive_step *steps[7];
+    drive_step *steps[7] = {NULL};
     size_t n = 0;
     if (r->runs > 0)
         steps[n++] = still_there;

@@ -237,7 +237,7 @@ static int command_words(char **words, int count, stet_value *args, const stet_o
 /* The command that begins at `text`, behind "stet ": how many bytes it has. */
 static size_t say_command(const char *text, stet_buf *out) {
     char *copy = stet_strdup(text), *words[WORDS_MAX];
-    size_t ends[WORDS_MAX];
+    size_t ends[WORDS_MAX] = {0};
     int count = 0;
     for (size_t i = 0; copy[i] && count < WORDS_MAX;) {
         size_t len = strcspn(copy + i, " \n"), bare = len;
