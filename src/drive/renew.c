@@ -168,7 +168,8 @@ stet_status drive_renew_all(driver *d, stet_error *err) {
         status = stet_space_names(d->project, &names, err);
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
         stet_error why = STET_ERROR_INIT;
-        bool here = strcmp(names.at[i], stet_space_name(d->space)) == 0; /* renewed above */
+        /* Renewed above. On another branch, other spaces may lead back to the main branch of this one. */
+        bool here = strcmp(names.at[i], stet_space_name(d->space)) == 0 && !(d->spec->branch && *d->spec->branch);
         stet_status far = here ? STET_OK : renew_far(d, names.at[i], &wrong, &invalid, &why);
         if (far == STET_CANCELLED) {
             status = far;
