@@ -30,8 +30,14 @@ static stet_status continue_from(stet_project *project, const char *id, stet_sta
     /* One that has begun has its inputs in its argument. */
     if (!begun && stet_value_type(inputs) == STET_TYPE_OBJECT)
         spec->lend = inputs;
-    if (!begun && from && stet_file_exists(from))
+    /* The file of a run may come from another machine or person: a pattern elsewhere is not this project's. */
+    bool inside = false;
+    if (!begun && from)
+        status = stet_file_inside(stet_project_root(project), from, &inside, err);
+    if (status == STET_OK && inside && stet_file_exists(from))
         spec->pattern = from;
+    if (status != STET_OK)
+        return status;
     if (!spec->piece)
         return stet_fail(err, STET_UNSUPPORTED, "run %s does not say which piece it is of", id);
     return STET_OK;

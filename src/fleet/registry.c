@@ -276,12 +276,13 @@ static void settle(stet_registry *reg, jobs *work) {
     }
 }
 
-/* Is somebody at it, or was: then a free lock means that it was left. A run whose first tasks are not in its file yet
- * is queued by its tasks, and under way by its stage. */
+/* Is somebody at it, or was: then a free lock means that it was left. Tasks get into the file of a run when they begin:
+ * by its tasks a run may be queued still, or completed already, and under way by its stage. */
 static bool is_under_way(const stet_fleet_record *r) {
     bool begun = strcmp(r->loop_stage, stet_stage_name(STET_STAGE_SETUP)) != 0 &&
                  strcmp(r->loop_stage, stet_stage_name(STET_STAGE_DONE)) != 0;
-    return r->derived == STET_LIFE_RUNNING || (r->derived == STET_LIFE_QUEUED && begun);
+    return r->derived == STET_LIFE_RUNNING ||
+           ((r->derived == STET_LIFE_QUEUED || r->derived == STET_LIFE_COMPLETED) && begun);
 }
 
 static void lay_over(stet_registry *reg, stet_fleet_record *r) {
@@ -292,8 +293,11 @@ static void lay_over(stet_registry *reg, stet_fleet_record *r) {
     r->under = stet_fleet_record_surface(r);
     if (is_under_way(r)) {
         char *dir = stet_fleet_record_dir(r);
-        if (stet_runfile_driver(dir, NULL) == STET_DRIVER_GONE)
+        stet_driver_state driver = stet_runfile_driver(dir, NULL);
+        if (driver == STET_DRIVER_GONE)
             r->under = STET_LIFE_INTERRUPTED;
+        else if (driver == STET_DRIVER_ALIVE && r->derived == STET_LIFE_COMPLETED)
+            r->under = STET_LIFE_RUNNING;
         stet_free(dir);
     }
     r->lifecycle = r->under;

@@ -19,7 +19,7 @@ static stet_status addresses(const stet_cell *at, size_t count, stet_arena *aren
     for (size_t i = 0; i < count && st == STET_OK; i++) {
         char *id = NULL;
         stet_path path = STET_PATH_INIT;
-        st = stet_cell_parse(at[i].cell, false, &id, &path, err);
+        st = at[i].cell ? stet_cell_parse(at[i].cell, false, &id, &path, err) : stet_fail_null(err);
         if (st == STET_OK) {
             stet_pathref p = stet_path_ref(&path);
             list[i].name.id = stet_arena_strdup(arena, id);

@@ -127,7 +127,12 @@ static stet_status write_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
     size_t len;
     const char *bytes = stet_value_as_string(&text, &len);
     char *path = stet_op_path(ctx, stet_value_text_at_or(args, "file", STET_PATTERN_TOML, &hold));
-    status = stet_file_replace(path, bytes, len, 0644, err);
+    if (strstr(path, "/.stet/")) {
+        status = stet_fail(err, STET_INVALID, "%s: what is in .stet belongs to stet, and is no pattern", path);
+        stet_hint(err, "write the pattern to another file of the project");
+    } else {
+        status = stet_file_replace(path, bytes, len, 0644, err);
+    }
     stet_free(path);
     if (status != STET_OK)
         stet_value_release(*result);

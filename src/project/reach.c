@@ -11,10 +11,17 @@
 
 #define TRUST_MAX (1 << 20)
 
-/* A name that is not UTF-8 could not be told from another one in the record. */
-static stet_status add_place(stet_value *reaches, const char *what, const char *where, stet_error *err) {
+/* `where` as it is named, relative to `dir` if it is not absolute. What is trusted is the real place: links on the way
+ * may lead elsewhere later. A name that is not UTF-8 could not be told from another one in the record. */
+static stet_status add_place(stet_value *reaches, const char *what, const char *dir, const char *where,
+                             stet_error *err) {
     stet_value target;
-    stet_status status = stet_value_string_checked(where, strlen(where), &target, err);
+    char *full = stet_file_join(dir, where), *real = NULL;
+    if (stet_file_realpath(full, &real, NULL) != STET_OK)
+        real = stet_strdup(full);
+    stet_status status = stet_value_string_checked(real, strlen(real), &target, err);
+    stet_free(real);
+    stet_free(full);
     if (status != STET_OK) {
         stet_fail_in(err, "where %s leads", what);
         return status;
@@ -35,7 +42,10 @@ stet_status project_reach_link(const char *path, const char *name, stet_value *r
                    ? STET_OK
                    : stet_fail_errno(err, errno, "%s: cannot look at it", path);
     target[n] = 0;
-    return add_place(reaches, name, target, err);
+    char *dir = stet_file_dirname(path);
+    stet_status status = add_place(reaches, name, dir, target, err);
+    stet_free(dir);
+    return status;
 }
 
 stet_status project_reach_inside(const char *dir, const char *name, stet_value *reaches, stet_error *err) {
@@ -59,7 +69,7 @@ stet_status project_reach_path(const char *root, const char *path, const char *w
     bool inside;
     stet_status status = stet_file_inside(root, path, &inside, err);
     if (status == STET_OK && !inside)
-        status = add_place(reaches, what, path, err);
+        status = add_place(reaches, what, "/", path, err);
     return status;
 }
 
