@@ -159,6 +159,25 @@ static stet_status renew_far(driver *d, const char *name, stet_map *wrong, stet_
     return status;
 }
 
+/* Of a run on another branch: may what it reads in other spaces read the main branch of this one? Otherwise a run on a
+ * branch leaves the main branch as it is. */
+static bool leads_back(const driver *d, const stet_names *names) {
+    bool forked = d->spec->branch && *d->spec->branch, found = false;
+    const char *own = stet_space_name(d->space);
+    for (size_t i = 0; i < names->len && forked && !found; i++) {
+        stet_space *far = NULL;
+        stet_names read = {0};
+        if (strcmp(names->at[i], own) == 0 ||
+            stet_space_open(d->project, names->at[i], STET_SPACE_READ_ONLY, &far, NULL) != STET_OK)
+            continue;
+        stet_observe_switch(far, stet_drive_persist(d->project));
+        found = stet_observe_others(far, &read, NULL) == STET_OK && drive_names_hold(&read, read.len, own);
+        stet_names_release(&read);
+        stet_space_close(far);
+    }
+    return found;
+}
+
 stet_status drive_renew_all(driver *d, stet_error *err) {
     stet_names names = {0};
     stet_map wrong = {0};
@@ -168,8 +187,7 @@ stet_status drive_renew_all(driver *d, stet_error *err) {
         status = stet_space_names(d->project, &names, err);
     for (size_t i = 0; i < names.len && status == STET_OK; i++) {
         stet_error why = STET_ERROR_INIT;
-        /* Renewed above. On another branch, other spaces may lead back to the main branch of this one. */
-        bool here = strcmp(names.at[i], stet_space_name(d->space)) == 0 && !(d->spec->branch && *d->spec->branch);
+        bool here = strcmp(names.at[i], stet_space_name(d->space)) == 0 && !leads_back(d, &names); /* renewed above */
         stet_status far = here ? STET_OK : renew_far(d, names.at[i], &wrong, &invalid, &why);
         if (far == STET_CANCELLED) {
             status = far;
