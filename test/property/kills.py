@@ -156,6 +156,8 @@ for number in range(ROUNDS):
     name = f"seed {seed} ({len(runs)} runs: {', '.join(history)})"
     t(f"{name}: a run that nothing was done to ends well", not wrong, "\n".join(wrong) + text)
     last = stet("run")
+    if disturbed and "its supervisor was killed" in last.stdout:  # the first one that meets it says so, and the next one goes on
+        last = stet("run")
     t(f"{name}: a quiet run ends well", last.returncode == 0, last.stdout + text)
     seen = tree(root)
     again = stet("run")
