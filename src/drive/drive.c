@@ -554,7 +554,7 @@ static stet_status settle(driver *d, bool first, stet_sched_report *r, stet_erro
     drive_step *steps[7] = {NULL};
     size_t n = 0;
     if (r->runs > 0)
-        steps[n++] = still_there;
+        steps[n++] = still_there; /* cppcheck-suppress legacyUninitvar ; it is initialised above */
     if (d->spec->result && !watch)
         steps[n++] = drive_read_result;
     steps[n++] = note_absent;

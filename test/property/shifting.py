@@ -13,6 +13,7 @@ The oracle is a fresh project with the sources alone. After each step:
 STET_SEED, STET_STEPS (projects)."""
 import json, os, pathlib, random, re, shutil, signal, subprocess, sys, time
 
+os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"  # its tracer fails beside processes that are stopped
 STET = os.environ["STET"]
 SEED = int(os.environ.get("STET_SEED", "1"))
 STEPS = int(os.environ.get("STET_STEPS", 0)) or (200 if os.environ.get("STET_TEST_LONG") else 2 if os.environ.get("STET_TEST_SHORT") else 4)
