@@ -103,10 +103,16 @@ static stet_status add_coordinators(stet_sched *s, const sched_action *a, stet_p
         uint32_t id;
         if (stet_value_type(parent) != STET_TYPE_STRING)
             break;
-        status = sched_load(s, a->piece->piece->key, stet_value_as_string(&parent, NULL), &id, err);
+        stet_error why = STET_ERROR_INIT;
+        status = sched_load(s, a->piece->piece->key, stet_value_as_string(&parent, NULL), &id, &why);
         if (status == STET_OK)
             *stet_vec_add(out) = id;
         a = status == STET_OK ? stet_plan_data(s->plan, id) : NULL;
+        if (status == STET_NOT_FOUND) /* the coordinator is gone, and nobody reads what it made */
+            status = STET_OK;
+        else if (status != STET_OK)
+            stet_error_move(err, &why);
+        stet_error_clear(&why);
     }
     return status;
 }
