@@ -100,13 +100,14 @@ demo: setup
 	@$(MAKE) --no-print-directory -j$$(nproc) programs
 	@examples/demo.sh $(abspath $(BUILD))
 
-# JOBS test programs at a time. FILTER=regular expression picks some. The sub-make sees the packages that setup just installed.
+# JOBS test programs at a time. FILTER=regular expression picks some. AGAIN=N: see test/run. The sub-make sees the packages that setup just installed.
 JOBS ?= 2
 FILTER ?=
+AGAIN ?= 0
 test: setup-test
 	@$(MAKE) --no-print-directory -j$(JOBS) programs python test-programs
 	@$(MAKE) --no-print-directory deps-graph >/dev/null
-	@test/run --build $(abspath $(BUILD)) --jobs $(JOBS) --filter '$(FILTER)' unit fault crash property scenario
+	@test/run --build $(abspath $(BUILD)) --jobs $(JOBS) --filter '$(FILTER)' --again $(AGAIN) unit fault crash property scenario
 
 test-programs: $(TESTBIN) $(BUILD)/test/stet
 
