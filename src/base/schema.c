@@ -1,190 +1,21 @@
-/* schema.c - checks a value against a JSON Schema. */
+/* schema.c - checks a value against a JSON Schema: the keywords that contain schemas. */
 
 #include "base/schema.h"
 
-#include <assert.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/path.h"
-#include "base/regex.h"
-#include "base/schema_keywords.h"
-#include "base/vec.h"
+#include "base/schema_check.h"
 
-typedef enum outcome { MATCH, MISMATCH, BROKEN /* the schema, or a limit: ctx->err is set */ } outcome;
-
-/* The number of compiled patterns that one check keeps; a schema with more compiles some of them again. */
-enum { PATTERNS = 16 };
-
-typedef struct ctx {
-    stet_value root;
-    stet_path path;      /* of the instance at hand */
-    size_t depth;        /* schemas inside each other */
-    size_t steps;        /* schemas applied */
-    unsigned quiet;      /* above 0: mismatches are not described */
-    stet_buf where;      /* of the mismatch: JSON Pointer of the instance, */
-    stet_buf what;       /* what was expected and found, */
-    const char *keyword; /* and the keyword that failed */
-    size_t where_depth;
-    stet_error *err;
-    stet_status status; /* when BROKEN */
-    stet_value pattern_text[PATTERNS];
-    stet_regex *pattern[PATTERNS];
-    size_t patterns;
-} ctx;
+typedef stet_schema_outcome outcome;
+typedef stet_schema_ctx ctx;
 
 static outcome apply(ctx *c, stet_value schema, stet_value instance);
 
-static outcome broken(ctx *c, stet_status status) {
-    c->status = status;
-    return BROKEN;
-}
-
-static outcome malformed(ctx *c, const char *name, const char *expected) {
-    return broken(c, stet_fail(c->err, STET_INVALID, "schema: \"%s\" must be %s", name, expected));
-}
-
-/* Describes a value in a few words: "7", "the string \"abc\"", "an array of 3". */
-static void describe(stet_buf *b, stet_value v) {
-    size_t len = 0;
-    switch (stet_value_type(v)) {
-    case STET_TYPE_ARRAY:
-        stet_buf_printf(b, "an array of %zu", stet_value_count(v));
-        break;
-    case STET_TYPE_OBJECT:
-        stet_buf_printf(b, "an object with %zu member%s", stet_value_count(v), stet_value_count(v) == 1 ? "" : "s");
-        break;
-    case STET_TYPE_STRING: {
-        const char *s = stet_value_as_string(&v, &len);
-        size_t shown = len <= 60 ? len : 60;
-        while (shown < len && shown && ((unsigned char)s[shown] & 0xc0) == 0x80)
-            shown--;
-        stet_buf_str(b, "the string ");
-        stet_json_write_string(b, s, shown);
-        if (shown < len)
-            stet_buf_printf(b, "... (%zu bytes)", len);
-        break;
-    }
-    default:
-        stet_json_write(b, v, STET_JSON_CANONICAL);
-    }
-}
-
-/* Prints a scalar as it is, and describes anything else. */
-static void describe_wanted(stet_buf *b, stet_value v) {
-    size_t len = 0;
-    if (stet_value_type(v) == STET_TYPE_STRING && (stet_value_as_string(&v, &len), len <= 60))
-        stet_json_write(b, v, STET_JSON_CANONICAL);
-    else
-        describe(b, v);
-}
-
-/* Records a mismatch at the current path: "expected <expected>, found <instance>". */
-static outcome mismatch(ctx *c, const char *name, stet_value instance, const char *format, ...) STET_PRINTF(4, 5);
-static outcome mismatch(ctx *c, const char *name, stet_value instance, const char *format, ...) {
-    if (c->quiet)
-        return MISMATCH;
-    char expected[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(expected, sizeof expected, format, args);
-    va_end(args);
-    stet_buf_clear(&c->where);
-    stet_path_print(stet_path_ref(&c->path), &c->where);
-    c->where_depth = stet_path_depth(stet_path_ref(&c->path));
-    c->keyword = name;
-    stet_buf_clear(&c->what);
-    stet_buf_printf(&c->what, "expected %s, found ", expected);
-    describe(&c->what, instance);
-    return MISMATCH;
-}
-
-static bool is_integer(stet_value v) {
-    return stet_value_type(v) == STET_TYPE_INT ||
-           (stet_value_type(v) == STET_TYPE_DOUBLE && rint(stet_value_as_double(v)) == stet_value_as_double(v));
-}
-
-static bool has_type(stet_value v, const char *name) {
-    switch (stet_value_type(v)) {
-    case STET_TYPE_NULL:
-        return strcmp(name, "null") == 0;
-    case STET_TYPE_BOOL:
-        return strcmp(name, "boolean") == 0;
-    case STET_TYPE_INT:
-    case STET_TYPE_DOUBLE:
-        return strcmp(name, "number") == 0 || (strcmp(name, "integer") == 0 && is_integer(v));
-    case STET_TYPE_STRING:
-        return strcmp(name, "string") == 0;
-    case STET_TYPE_ARRAY:
-        return strcmp(name, "array") == 0;
-    case STET_TYPE_OBJECT:
-        return strcmp(name, "object") == 0;
-    }
-    return false;
-}
-
-static size_t characters(stet_value string) {
-    size_t len = 0, n = 0;
-    const char *s = stet_value_as_string(&string, &len);
-    for (size_t i = 0; i < len; i++)
-        n += ((unsigned char)s[i] & 0xc0) != 0x80;
-    return n;
-}
-
-static outcome check_type(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
-    (void)schema;
-    const char *name = stet_schema_type_name(argument);
-    stet_buf wanted = STET_BUF(200);
-    size_t count = stet_value_count(argument);
-    bool found = name && has_type(instance, name);
-    if (name)
-        stet_buf_printf(&wanted, "%s %s", strchr("aio", name[0]) ? "an" : "a", name);
-    for (size_t i = 0; i < count && !found; i++) {
-        name = stet_schema_type_name(stet_value_at(argument, i));
-        if (!name) {
-            stet_buf_release(&wanted);
-            return malformed(c, "type", "the name of a type, or an array of them");
-        }
-        found = has_type(instance, name);
-        stet_buf_printf(&wanted, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " or ", name);
-    }
-    outcome result = found ? MATCH : mismatch(c, "type", instance, "%s", stet_buf_cstr(&wanted));
-    stet_buf_release(&wanted);
-    return result;
-}
-
-static outcome check_enum(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
-    (void)schema;
-    size_t count = stet_value_count(argument);
-    for (size_t i = 0; i < count; i++)
-        if (stet_value_equal(stet_value_at(argument, i), instance))
-            return MATCH;
-    if (c->quiet)
-        return MISMATCH;
-    stet_buf choices = STET_BUF(0);
-    for (size_t i = 0; i < count && choices.len < 300; i++) {
-        stet_buf_str(&choices, i ? ", " : "");
-        describe_wanted(&choices, stet_value_at(argument, i));
-        if (choices.len >= 300 && i + 1 < count)
-            stet_buf_str(&choices, ", ...");
-    }
-    mismatch(c, "enum", instance, "%s%s", count == 1 ? "" : "one of ", stet_buf_cstr(&choices));
-    stet_buf_release(&choices);
-    return MISMATCH;
-}
-
-static outcome check_const(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
-    (void)schema;
-    if (stet_value_equal(argument, instance))
-        return MATCH;
-    stet_buf wanted = STET_BUF(0);
-    describe_wanted(&wanted, argument);
-    mismatch(c, "const", instance, "%s", stet_buf_cstr(&wanted));
-    stet_buf_release(&wanted);
-    return MISMATCH;
+/* The member or element was evaluated: "unevaluatedProperties" and "unevaluatedItems" leave it alone. */
+static void mark(ctx *c, size_t index) {
+    if (c->marks)
+        c->marks->is[index] = true;
 }
 
 /* Applies `schema` to a member or an element, at its path. */
@@ -195,35 +26,104 @@ static outcome apply_below(ctx *c, stet_value schema, const char *key, size_t ke
     else
         stet_path_push_index(&c->path, index);
     if (c->path.buf.overflow)
-        return broken(c, stet_fail(c->err, STET_LIMIT, "value: a path of more than %d bytes", STET_PATH_MAX_BYTES));
+        return stet_schema_broken(
+            c, stet_fail(c->err, STET_LIMIT, "value: a path of more than %d bytes", STET_PATH_MAX_BYTES));
+    stet_schema_marks *marks = c->marks; /* those of the container */
+    c->marks = NULL;
     outcome result = apply(c, schema, item);
+    c->marks = marks;
     c->path.buf.len = len;
+    return result;
+}
+
+/* Whether an element matches; a mismatch is not described. */
+static outcome try_below(ctx *c, stet_value schema, size_t index, stet_value item) {
+    c->quiet++;
+    outcome result = apply_below(c, schema, NULL, 0, index, item);
+    c->quiet--;
     return result;
 }
 
 static outcome check_properties(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
     if (stet_value_type(instance) != STET_TYPE_OBJECT)
-        return MATCH;
-    size_t count = stet_value_count(argument);
+        return STET_SCHEMA_MATCH;
+    size_t count = stet_value_count(instance);
     for (size_t i = 0; i < count; i++) {
         size_t len = 0;
-        const char *key = stet_value_key_at(argument, i, &len);
-        stet_value item;
-        if (!stet_value_find(instance, key, len, &item))
+        const char *key = stet_value_key_at(instance, i, &len);
+        stet_value member;
+        if (!stet_value_find(argument, key, len, &member))
             continue;
-        outcome result = apply_below(c, stet_value_at(argument, i), key, len, 0, item);
-        if (result != MATCH)
+        outcome result = apply_below(c, member, key, len, 0, stet_value_at(instance, i));
+        if (result != STET_SCHEMA_MATCH)
+            return result;
+        mark(c, i);
+    }
+    return STET_SCHEMA_MATCH;
+}
+
+/* Whether one of the patterns matches the name of a member. */
+static outcome matches_some(ctx *c, stet_value patterns, const char *key, size_t len) {
+    for (size_t i = 0; i < stet_value_count(patterns); i++) {
+        size_t pattern_len = 0;
+        const char *pattern = stet_value_key_at(patterns, i, &pattern_len);
+        outcome result = stet_schema_matches(c, pattern, pattern_len, key, len);
+        if (result != STET_SCHEMA_MISMATCH)
             return result;
     }
-    return MATCH;
+    return STET_SCHEMA_MISMATCH;
+}
+
+static outcome check_pattern_properties(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
+    (void)schema;
+    if (stet_value_type(instance) != STET_TYPE_OBJECT)
+        return STET_SCHEMA_MATCH;
+    size_t count = stet_value_count(instance), patterns = stet_value_count(argument);
+    for (size_t i = 0; i < count; i++) {
+        size_t len = 0;
+        const char *key = stet_value_key_at(instance, i, &len);
+        for (size_t k = 0; k < patterns; k++) {
+            size_t pattern_len = 0;
+            const char *pattern = stet_value_key_at(argument, k, &pattern_len);
+            outcome result = stet_schema_matches(c, pattern, pattern_len, key, len);
+            if (result == STET_SCHEMA_MISMATCH)
+                continue;
+            if (result == STET_SCHEMA_MATCH)
+                result = apply_below(c, stet_value_at(argument, k), key, len, 0, stet_value_at(instance, i));
+            if (result != STET_SCHEMA_MATCH)
+                return result;
+            mark(c, i);
+        }
+    }
+    return STET_SCHEMA_MATCH;
+}
+
+/* A member that `false` refuses is unknown; the message lists those that are known. */
+static outcome apply_to_other(ctx *c, const char *name, stet_value schema, stet_value argument, stet_value instance,
+                              size_t i) {
+    size_t len = 0;
+    const char *key = stet_value_key_at(instance, i, &len);
+    outcome result = apply_below(c, argument, key, len, 0, stet_value_at(instance, i));
+    if (result == STET_SCHEMA_MISMATCH && stet_value_type(argument) == STET_TYPE_BOOL && !c->quiet) {
+        stet_value known = stet_value_get(schema, "properties");
+        c->keyword = name;
+        stet_buf_clear(&c->what);
+        stet_buf_str(&c->what, "unknown member");
+        for (size_t k = 0; k < stet_value_count(known) && c->what.len < 300; k++) {
+            stet_buf_str(&c->what, k ? ", " : "; known are ");
+            stet_buf_str(&c->what, stet_value_key_at(known, k, NULL));
+        }
+    }
+    if (result == STET_SCHEMA_MATCH)
+        mark(c, i);
+    return result;
 }
 
 static outcome check_additional(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
-    if (stet_value_type(instance) != STET_TYPE_OBJECT ||
-        (stet_value_type(argument) == STET_TYPE_BOOL && stet_value_as_bool(argument)))
-        return MATCH;
-    stet_value known = stet_value_get(schema, "properties");
+    if (stet_value_type(instance) != STET_TYPE_OBJECT)
+        return STET_SCHEMA_MATCH;
+    stet_value known = stet_value_get(schema, "properties"), patterns = stet_value_get(schema, "patternProperties");
     size_t count = stet_value_count(instance);
     for (size_t i = 0; i < count; i++) {
         size_t len = 0;
@@ -231,253 +131,127 @@ static outcome check_additional(ctx *c, stet_value schema, stet_value argument, 
         stet_value ignored;
         if (stet_value_type(known) == STET_TYPE_OBJECT && stet_value_find(known, key, len, &ignored))
             continue;
-        outcome result = apply_below(c, argument, key, len, 0, stet_value_at(instance, i));
-        if (result == MISMATCH && stet_value_type(argument) == STET_TYPE_BOOL && !c->quiet) {
-            c->keyword = "additionalProperties";
-            stet_buf_clear(&c->what);
-            stet_buf_str(&c->what, "unknown member");
-            for (size_t k = 0; k < stet_value_count(known) && c->what.len < 300; k++) {
-                stet_buf_str(&c->what, k ? ", " : "; known are ");
-                stet_buf_str(&c->what, stet_value_key_at(known, k, NULL));
-            }
-        }
-        if (result != MATCH)
+        outcome result =
+            stet_value_type(patterns) == STET_TYPE_OBJECT ? matches_some(c, patterns, key, len) : STET_SCHEMA_MISMATCH;
+        if (result == STET_SCHEMA_MISMATCH)
+            result = apply_to_other(c, "additionalProperties", schema, argument, instance, i);
+        if (result != STET_SCHEMA_MATCH)
             return result;
     }
-    return MATCH;
+    return STET_SCHEMA_MATCH;
 }
 
-static outcome check_required(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
+static outcome check_property_names(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
     if (stet_value_type(instance) != STET_TYPE_OBJECT)
-        return MATCH;
-    size_t count = stet_value_count(argument);
-    for (size_t i = 0; i < count; i++) {
-        stet_value name = stet_value_at(argument, i), ignored;
+        return STET_SCHEMA_MATCH;
+    for (size_t i = 0; i < stet_value_count(instance); i++) {
         size_t len = 0;
-        const char *key = stet_value_as_string(&name, &len);
-        if (!key)
-            return malformed(c, "required", "an array of strings");
-        if (!stet_value_find(instance, key, len, &ignored))
-            return mismatch(c, "required", instance, "a member \"%.100s\"", key);
+        const char *key = stet_value_key_at(instance, i, &len);
+        stet_value name = stet_value_string_n(key, len);
+        outcome result = apply_below(c, argument, key, len, 0, name);
+        stet_value_release(name);
+        if (result == STET_SCHEMA_MISMATCH && !c->quiet) {
+            c->keyword = "propertyNames";
+            stet_buf_str(&c->what, " as the name of this member");
+        }
+        if (result != STET_SCHEMA_MATCH)
+            return result;
     }
-    return MATCH;
+    return STET_SCHEMA_MATCH;
+}
+
+static outcome check_dependent_schemas(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
+    (void)schema;
+    if (stet_value_type(instance) != STET_TYPE_OBJECT)
+        return STET_SCHEMA_MATCH;
+    for (size_t i = 0; i < stet_value_count(argument); i++) {
+        size_t len = 0;
+        const char *key = stet_value_key_at(argument, i, &len);
+        stet_value ignored;
+        outcome result = stet_value_find(instance, key, len, &ignored) ? apply(c, stet_value_at(argument, i), instance)
+                                                                       : STET_SCHEMA_MATCH;
+        if (result != STET_SCHEMA_MATCH)
+            return result;
+    }
+    return STET_SCHEMA_MATCH;
 }
 
 static outcome check_items(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     if (stet_value_type(instance) != STET_TYPE_ARRAY)
-        return MATCH;
+        return STET_SCHEMA_MATCH;
     size_t count = stet_value_count(instance);
     for (size_t i = stet_value_count(stet_value_get(schema, "prefixItems")); i < count; i++) {
         outcome result = apply_below(c, argument, NULL, 0, i, stet_value_at(instance, i));
-        if (result != MATCH)
+        if (result != STET_SCHEMA_MATCH)
             return result;
+        mark(c, i);
     }
-    return MATCH;
+    return STET_SCHEMA_MATCH;
 }
 
 static outcome check_prefix_items(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
     if (stet_value_type(instance) != STET_TYPE_ARRAY)
-        return MATCH;
+        return STET_SCHEMA_MATCH;
     size_t count = stet_value_count(instance), schemas = stet_value_count(argument);
     for (size_t i = 0; i < count && i < schemas; i++) {
         outcome result = apply_below(c, stet_value_at(argument, i), NULL, 0, i, stet_value_at(instance, i));
-        if (result != MATCH)
+        if (result != STET_SCHEMA_MATCH)
             return result;
+        mark(c, i);
     }
-    return MATCH;
+    return STET_SCHEMA_MATCH;
 }
 
-static int by_value(const void *a, const void *b) {
-    return stet_value_compare(*(const stet_value *)a, *(const stet_value *)b);
+/* A limit beside "contains", or `otherwise`. */
+static outcome contains_limit(ctx *c, stet_value schema, const char *name, uint64_t otherwise, uint64_t *out) {
+    stet_value v;
+    *out = otherwise;
+    if (!stet_value_find(schema, name, strlen(name), &v))
+        return STET_SCHEMA_MATCH;
+    const char *expected = stet_schema_wrong_shape(STET_SHAPE_COUNT, v);
+    if (expected)
+        return stet_schema_malformed(c, name, expected);
+    *out = stet_schema_count(v);
+    return STET_SCHEMA_MATCH;
 }
 
-static outcome check_unique(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
-    (void)schema;
-    size_t count = stet_value_count(instance);
-    if (!stet_value_as_bool(argument) || stet_value_type(instance) != STET_TYPE_ARRAY || count < 2)
-        return MATCH;
-    stet_value *sorted = stet_alloc(count * sizeof *sorted); /* borrowed from the instance */
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = stet_value_at(instance, i);
-    qsort(sorted, count, sizeof *sorted, by_value);
-    outcome result = MATCH;
-    for (size_t i = 1; i < count && result == MATCH; i++) {
-        if (!stet_value_equal(sorted[i - 1], sorted[i]))
-            continue;
-        stet_buf twice = STET_BUF(0);
-        describe(&twice, sorted[i]);
-        result = mismatch(c, "uniqueItems", instance, "elements that are all different (%s is there twice)",
-                          stet_buf_cstr(&twice));
-        stet_buf_release(&twice);
-    }
-    free(sorted);
-    return result;
-}
-
-/* The six keywords that limit the size of a container or string. */
-static outcome check_count(ctx *c, const char *name, stet_type type, const char *unit, bool at_least,
-                           stet_value argument, stet_value instance) {
-    if (stet_value_type(instance) != type)
-        return MATCH;
-    uint64_t bound = (uint64_t)stet_value_as_int(argument);
-    uint64_t count = type == STET_TYPE_STRING ? characters(instance) : stet_value_count(instance);
-    if (at_least ? count >= bound : count <= bound)
-        return MATCH;
-    return mismatch(c, name, instance, "at %s %llu %s%s", at_least ? "least" : "most", (unsigned long long)bound, unit,
-                    bound == 1 ? "" : "s");
-}
-
-#define COUNT_CHECK(function, name, type, unit, at_least)                                                              \
-    static outcome function(ctx *c, stet_value schema, stet_value argument, stet_value instance) {                     \
-        (void)schema;                                                                                                  \
-        return check_count(c, name, type, unit, at_least, argument, instance);                                         \
-    }
-COUNT_CHECK(check_min_items, "minItems", STET_TYPE_ARRAY, "element", true)
-COUNT_CHECK(check_max_items, "maxItems", STET_TYPE_ARRAY, "element", false)
-COUNT_CHECK(check_min_properties, "minProperties", STET_TYPE_OBJECT, "member", true)
-COUNT_CHECK(check_max_properties, "maxProperties", STET_TYPE_OBJECT, "member", false)
-COUNT_CHECK(check_min_length, "minLength", STET_TYPE_STRING, "character", true)
-COUNT_CHECK(check_max_length, "maxLength", STET_TYPE_STRING, "character", false)
-
-static outcome check_bound(ctx *c, const char *name, const char *words, bool good, stet_value argument,
-                           stet_value instance) {
-    if (good)
-        return MATCH;
-    stet_buf number = STET_BUF(0);
-    stet_json_write(&number, argument, STET_JSON_CANONICAL);
-    mismatch(c, name, instance, "a number %s %s", words, stet_buf_cstr(&number));
-    stet_buf_release(&number);
-    return MISMATCH;
-}
-
-/* Compares by magnitude alone: beyond 2^53, an integer and a double may be equal here although stet_value_compare
- * orders them. */
-static int compare_numbers(stet_value a, stet_value b) {
-    bool a_double = stet_value_type(a) == STET_TYPE_DOUBLE, b_double = stet_value_type(b) == STET_TYPE_DOUBLE;
-    if (a_double == b_double)
-        return stet_value_compare(a, b);
-    double d = stet_value_as_double(a_double ? a : b);
-    int64_t i = stet_value_as_int(a_double ? b : a);
-    if (fabs(d) < 0x1p63 && rint(d) == d && (int64_t)d == i)
-        return 0;
-    return stet_value_compare(a, b);
-}
-
-#define BOUND_CHECK(function, name, words, comparison)                                                                 \
-    static outcome function(ctx *c, stet_value schema, stet_value argument, stet_value instance) {                     \
-        (void)schema;                                                                                                  \
-        int order = stet_schema_is_number(instance) ? compare_numbers(instance, argument) : 0;                         \
-        return check_bound(c, name, words, !stet_schema_is_number(instance) || (comparison), argument, instance);      \
-    }
-BOUND_CHECK(check_minimum, "minimum", "of at least", order >= 0)
-BOUND_CHECK(check_maximum, "maximum", "of at most", order <= 0)
-BOUND_CHECK(check_exclusive_minimum, "exclusiveMinimum", "above", order > 0)
-BOUND_CHECK(check_exclusive_maximum, "exclusiveMaximum", "below", order < 0)
-
-__extension__ typedef unsigned __int128 wide;
-
-/* |v| as digits * 10^exponent, with digits below 10^20, as its canonical text has it: 0.1 is exactly a tenth. */
-static void decimal(stet_value v, uint64_t *digits, int *exponent) {
-    char text[32];
-    *digits = 0;
-    *exponent = 0;
-    if (stet_value_type(v) == STET_TYPE_INT) {
-        int64_t i = stet_value_as_int(v);
-        *digits = i < 0 ? 0 - (uint64_t)i : (uint64_t)i;
-        return;
-    }
-    stet_number_print(fabs(stet_value_as_double(v)), text);
-    bool fraction = false;
-    const char *s = text;
-    for (; *s && *s != 'e'; s++) {
-        if (*s == '.') {
-            fraction = true;
-        } else if (*digits > (UINT64_MAX - 9) / 10) {
-            *exponent += !fraction; /* only the zeros that pad an integer to 21 digits get here */
-        } else {
-            *digits = *digits * 10 + (uint64_t)(*s - '0');
-            *exponent -= fraction;
+static outcome check_contains(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
+    if (stet_value_type(instance) != STET_TYPE_ARRAY)
+        return STET_SCHEMA_MATCH;
+    uint64_t least = 1, most = UINT64_MAX, found = 0;
+    if (contains_limit(c, schema, "minContains", 1, &least) != STET_SCHEMA_MATCH ||
+        contains_limit(c, schema, "maxContains", UINT64_MAX, &most) != STET_SCHEMA_MATCH)
+        return STET_SCHEMA_BROKEN;
+    for (size_t i = 0; i < stet_value_count(instance); i++) {
+        outcome result = try_below(c, argument, i, stet_value_at(instance, i));
+        if (result == STET_SCHEMA_BROKEN)
+            return STET_SCHEMA_BROKEN;
+        if (result == STET_SCHEMA_MATCH) {
+            found++;
+            mark(c, i);
         }
     }
-    if (*s == 'e')
-        *exponent += (int)strtol(s + 1, NULL, 10);
-    while (*digits && *digits % 10 == 0) {
-        *digits /= 10;
-        ++*exponent;
-    }
-}
-
-static bool is_multiple(stet_value v, stet_value of) {
-    uint64_t digits, of_digits;
-    int exponent, of_exponent;
-    decimal(v, &digits, &exponent);
-    decimal(of, &of_digits, &of_exponent);
-    assert(of_digits > 0);
-    if (digits == 0)
-        return true;
-    if (exponent >= of_exponent) {
-        wide rest = digits % of_digits, ten = 10 % of_digits;
-        /* rest * 10^(difference) modulo of_digits; both factors are below 2^64 */
-        for (unsigned n = (unsigned)(exponent - of_exponent); n; n >>= 1) {
-            if (n & 1)
-                rest = rest * ten % of_digits;
-            ten = ten * ten % of_digits;
-        }
-        return rest == 0;
-    }
-    wide divisor = of_digits;
-    for (int n = exponent; n < of_exponent; n++) {
-        divisor *= 10;
-        if (divisor > digits)
-            return false; /* larger than v, which is not 0 */
-    }
-    return digits % divisor == 0;
-}
-
-static outcome check_multiple(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
-    (void)schema;
-    bool good = !stet_schema_is_number(instance) || is_multiple(instance, argument);
-    return check_bound(c, "multipleOf", "that is a multiple of", good, argument, instance);
-}
-
-static outcome check_pattern(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
-    (void)schema;
-    if (stet_value_type(instance) != STET_TYPE_STRING)
-        return MATCH;
-    size_t pattern_len = 0, len = 0;
-    const char *pattern = stet_value_as_string(&argument, &pattern_len);
-    stet_regex *regex = NULL;
-    for (size_t i = 0; i < c->patterns && !regex; i++)
-        if (stet_value_equal(c->pattern_text[i], argument))
-            regex = c->pattern[i];
-    bool kept = regex;
-    if (!regex) {
-        stet_status status = stet_regex_compile(pattern, pattern_len, &regex, c->err);
-        if (status != STET_OK)
-            return broken(c, status);
-        if (c->patterns < PATTERNS) {
-            c->pattern_text[c->patterns] = argument;
-            c->pattern[c->patterns++] = regex;
-            kept = true;
-        }
-    }
-    const char *text = stet_value_as_string(&instance, &len);
-    bool found = stet_regex_matches(regex, text, len);
-    if (!kept)
-        stet_regex_free(regex);
-    return found ? MATCH : mismatch(c, "pattern", instance, "a string that matches %.200s", pattern);
+    if (found < least)
+        return stet_schema_mismatch(c, least == 1 ? "contains" : "minContains", instance,
+                                    "at least %llu element%s that match the schema of \"contains\"",
+                                    (unsigned long long)least, least == 1 ? "" : "s");
+    if (found > most)
+        return stet_schema_mismatch(c, "maxContains", instance,
+                                    "at most %llu element%s that match the schema of \"contains\"",
+                                    (unsigned long long)most, most == 1 ? "" : "s");
+    return STET_SCHEMA_MATCH;
 }
 
 static outcome check_all(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
     for (size_t i = 0; i < stet_value_count(argument); i++) {
         outcome result = apply(c, stet_value_at(argument, i), instance);
-        if (result != MATCH)
+        if (result != STET_SCHEMA_MATCH)
             return result;
     }
-    return MATCH;
+    return STET_SCHEMA_MATCH;
 }
 
 /* If several alternatives failed, the one that went deepest into the instance is probably the one its author meant. If
@@ -508,7 +282,7 @@ static void add_alternative(ctx *c, alternatives *a, size_t here) {
 
 static outcome none_matched(ctx *c, alternatives *a, const char *name, size_t count, stet_value instance) {
     if (c->quiet)
-        return MISMATCH;
+        return STET_SCHEMA_MISMATCH;
     if (a->depth) {
         stet_buf_clear(&c->where);
         stet_buf_add(&c->where, a->where.data, a->where.len);
@@ -516,36 +290,36 @@ static outcome none_matched(ctx *c, alternatives *a, const char *name, size_t co
         stet_buf_add(&c->what, a->what.data, a->what.len);
         c->where_depth = a->depth;
         c->keyword = a->keyword;
-        return MISMATCH;
+        return STET_SCHEMA_MISMATCH;
     }
-    return mismatch(c, name, instance, "one of %zu alternatives (%s)", count, stet_buf_cstr(&a->all));
+    return stet_schema_mismatch(c, name, instance, "one of %zu alternatives (%s)", count, stet_buf_cstr(&a->all));
 }
 
 static outcome check_some(ctx *c, const char *name, bool only_one, stet_value argument, stet_value instance) {
     alternatives a = {.all = STET_BUF(0), .where = STET_BUF(0), .what = STET_BUF(0)};
     size_t count = stet_value_count(argument), matched = 0, first = 0, here = stet_path_depth(stet_path_ref(&c->path));
-    outcome result = MISMATCH;
+    outcome result = STET_SCHEMA_MISMATCH;
     for (size_t i = 0; i < count; i++) {
         outcome one = apply(c, stet_value_at(argument, i), instance);
-        if (one == BROKEN) {
-            result = BROKEN;
+        if (one == STET_SCHEMA_BROKEN) {
+            result = STET_SCHEMA_BROKEN;
             break;
         }
-        if (one == MISMATCH) {
+        if (one == STET_SCHEMA_MISMATCH) {
             add_alternative(c, &a, here);
             continue;
         }
-        if (++matched == 2) {
-            result =
-                mismatch(c, name, instance, "exactly one alternative to match, but numbers %zu and %zu do", first, i);
+        if (++matched == 2 && only_one) {
+            result = stet_schema_mismatch(c, name, instance,
+                                          "exactly one alternative to match, but numbers %zu and %zu do", first, i);
             break;
         }
         first = i;
-        result = MATCH;
-        if (!only_one)
+        result = STET_SCHEMA_MATCH;
+        if (!only_one && !c->marks)
             break;
     }
-    if (result == MISMATCH && !matched)
+    if (result == STET_SCHEMA_MISMATCH && !matched)
         none_matched(c, &a, name, count, instance);
     stet_buf_release(&a.all);
     stet_buf_release(&a.where);
@@ -565,94 +339,161 @@ static outcome check_one(ctx *c, stet_value schema, stet_value argument, stet_va
 
 static outcome check_not(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
+    stet_schema_marks *marks = c->marks; /* what the schema of "not" evaluates does not count */
+    c->marks = NULL;
     c->quiet++;
     outcome result = apply(c, argument, instance);
     c->quiet--;
-    if (result == MATCH)
-        return mismatch(c, "not", instance, "a value that does not match the schema of \"not\"");
-    return result == MISMATCH ? MATCH : BROKEN;
+    c->marks = marks;
+    if (result == STET_SCHEMA_MATCH)
+        return stet_schema_mismatch(c, "not", instance, "a value that does not match the schema of \"not\"");
+    return result == STET_SCHEMA_MISMATCH ? STET_SCHEMA_MATCH : STET_SCHEMA_BROKEN;
+}
+
+/* "if" chooses between "then" and "else" beside it. */
+static outcome check_if(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
+    c->quiet++;
+    outcome result = apply(c, argument, instance);
+    c->quiet--;
+    if (result == STET_SCHEMA_BROKEN)
+        return STET_SCHEMA_BROKEN;
+    stet_value chosen;
+    if (!stet_value_find(schema, result == STET_SCHEMA_MATCH ? "then" : "else", 4, &chosen))
+        return STET_SCHEMA_MATCH;
+    return apply(c, chosen, instance);
 }
 
 static outcome check_reference(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
     (void)schema;
     stet_value target;
     if (!stet_schema_resolve(c->root, argument, &target))
-        return malformed(c, "$ref", "\"#\" or \"#/$defs/NAME\" with a NAME that $defs has");
+        return stet_schema_malformed(c, "$ref", STET_SCHEMA_REFERENCE_RULE);
     return apply(c, target, instance);
 }
 
-typedef outcome check(ctx *c, stet_value schema, stet_value argument, stet_value instance);
-static check *const checks[STET_KEYWORD_COUNT] = {
+static outcome check_unevaluated_properties(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
+    if (stet_value_type(instance) != STET_TYPE_OBJECT)
+        return STET_SCHEMA_MATCH;
+    for (size_t i = 0; i < stet_value_count(instance); i++) {
+        outcome result = c->marks->is[i] ? STET_SCHEMA_MATCH
+                                         : apply_to_other(c, "unevaluatedProperties", schema, argument, instance, i);
+        if (result != STET_SCHEMA_MATCH)
+            return result;
+    }
+    return STET_SCHEMA_MATCH;
+}
+
+static outcome check_unevaluated_items(ctx *c, stet_value schema, stet_value argument, stet_value instance) {
+    (void)schema;
+    if (stet_value_type(instance) != STET_TYPE_ARRAY)
+        return STET_SCHEMA_MATCH;
+    for (size_t i = 0; i < stet_value_count(instance); i++) {
+        outcome result =
+            c->marks->is[i] ? STET_SCHEMA_MATCH : apply_below(c, argument, NULL, 0, i, stet_value_at(instance, i));
+        if (result != STET_SCHEMA_MATCH)
+            return result;
+        mark(c, i);
+    }
+    return STET_SCHEMA_MATCH;
+}
+
+static stet_schema_checker *const applicators[STET_KEYWORD_COUNT] = {
     [STET_KEYWORD_REF] = check_reference,
     [STET_KEYWORD_ADDITIONAL_PROPERTIES] = check_additional,
     [STET_KEYWORD_ALL_OF] = check_all,
     [STET_KEYWORD_ANY_OF] = check_any,
-    [STET_KEYWORD_CONST] = check_const,
-    [STET_KEYWORD_ENUM] = check_enum,
-    [STET_KEYWORD_EXCLUSIVE_MAXIMUM] = check_exclusive_maximum,
-    [STET_KEYWORD_EXCLUSIVE_MINIMUM] = check_exclusive_minimum,
+    [STET_KEYWORD_CONTAINS] = check_contains,
+    [STET_KEYWORD_DEPENDENT_SCHEMAS] = check_dependent_schemas,
+    [STET_KEYWORD_IF] = check_if,
     [STET_KEYWORD_ITEMS] = check_items,
-    [STET_KEYWORD_MAX_ITEMS] = check_max_items,
-    [STET_KEYWORD_MAX_LENGTH] = check_max_length,
-    [STET_KEYWORD_MAX_PROPERTIES] = check_max_properties,
-    [STET_KEYWORD_MAXIMUM] = check_maximum,
-    [STET_KEYWORD_MIN_ITEMS] = check_min_items,
-    [STET_KEYWORD_MIN_LENGTH] = check_min_length,
-    [STET_KEYWORD_MIN_PROPERTIES] = check_min_properties,
-    [STET_KEYWORD_MINIMUM] = check_minimum,
-    [STET_KEYWORD_MULTIPLE_OF] = check_multiple,
     [STET_KEYWORD_NOT] = check_not,
     [STET_KEYWORD_ONE_OF] = check_one,
-    [STET_KEYWORD_PATTERN] = check_pattern,
+    [STET_KEYWORD_PATTERN_PROPERTIES] = check_pattern_properties,
     [STET_KEYWORD_PREFIX_ITEMS] = check_prefix_items,
     [STET_KEYWORD_PROPERTIES] = check_properties,
-    [STET_KEYWORD_REQUIRED] = check_required,
-    [STET_KEYWORD_TYPE] = check_type,
-    [STET_KEYWORD_UNIQUE_ITEMS] = check_unique,
+    [STET_KEYWORD_PROPERTY_NAMES] = check_property_names,
+    [STET_KEYWORD_UNEVALUATED_ITEMS] = check_unevaluated_items,
+    [STET_KEYWORD_UNEVALUATED_PROPERTIES] = check_unevaluated_properties,
 };
 
 static outcome apply_keyword(ctx *c, const stet_schema_keyword *k, stet_value schema, stet_value argument,
                              stet_value instance) {
     const char *expected = stet_schema_wrong_shape(k->shape, argument);
     if (expected)
-        return malformed(c, k->name, expected);
-    return checks[k->id] ? checks[k->id](c, schema, argument, instance) : MATCH;
+        return stet_schema_malformed(c, k->name, expected);
+    stet_schema_checker *check = applicators[k->id] ? applicators[k->id] : stet_schema_assertions[k->id];
+    return check ? check(c, schema, argument, instance) : STET_SCHEMA_MATCH;
 }
 
-static outcome apply_object(ctx *c, stet_value schema, stet_value instance) {
-    /* `type` is checked before the other keywords, because its message is the clearest. */
-    static const stet_schema_keyword type = {"type", STET_SHAPE_TYPES, STET_KEYWORD_TYPE};
-    stet_value argument;
-    if (stet_value_find(schema, "type", 4, &argument)) {
-        outcome result = apply_keyword(c, &type, schema, argument, instance);
-        if (result != MATCH)
-            return result;
-    }
+/* The keywords are checked in three passes: "type" first, because its message is the clearest; "unevaluated*" last,
+ * because they depend on what all others have evaluated. */
+static int pass_of(stet_schema_keyword_id id) {
+    return id == STET_KEYWORD_TYPE                                                             ? 0
+           : id == STET_KEYWORD_UNEVALUATED_ITEMS || id == STET_KEYWORD_UNEVALUATED_PROPERTIES ? 2
+                                                                                               : 1;
+}
+
+static outcome apply_pass(ctx *c, int pass, stet_value schema, stet_value instance) {
     size_t count = stet_value_count(schema);
     for (size_t i = 0; i < count; i++) {
         size_t len = 0;
         const char *name = stet_value_key_at(schema, i, &len);
         const stet_schema_keyword *k = stet_schema_keyword_find(name, len);
-        if (!k || k->id == STET_KEYWORD_TYPE)
+        if (!k || pass_of(k->id) != pass)
             continue;
         outcome result = apply_keyword(c, k, schema, stet_value_at(schema, i), instance);
-        if (result != MATCH)
+        if (result != STET_SCHEMA_MATCH)
             return result;
     }
-    return MATCH;
+    return STET_SCHEMA_MATCH;
+}
+
+static bool asks_for_marks(stet_value schema, stet_value instance) {
+    stet_value ignored;
+    switch (stet_value_type(instance)) {
+    case STET_TYPE_OBJECT:
+        return stet_value_find(schema, "unevaluatedProperties", 21, &ignored);
+    case STET_TYPE_ARRAY:
+        return stet_value_find(schema, "unevaluatedItems", 16, &ignored);
+    default:
+        return false;
+    }
+}
+
+/* Each schema object marks for itself what it evaluates. The schema around it gets these marks only if the instance
+ * matches. */
+static outcome apply_object(ctx *c, stet_value schema, stet_value instance) {
+    stet_schema_marks *outer = c->marks, own = {0, NULL};
+    if (outer || asks_for_marks(schema, instance)) {
+        own.count = stet_value_count(instance);
+        own.is = stet_alloc(own.count + 1);
+        memset(own.is, 0, own.count + 1);
+        c->marks = &own;
+    }
+    outcome result = STET_SCHEMA_MATCH;
+    for (int pass = 0; pass < 3 && result == STET_SCHEMA_MATCH; pass++)
+        result = apply_pass(c, pass, schema, instance);
+    c->marks = outer;
+    for (size_t i = 0; outer && result == STET_SCHEMA_MATCH && i < own.count; i++)
+        outer->is[i] |= own.is[i];
+    free(own.is);
+    return result;
 }
 
 /* The only recursive function of the checker, with its limits. */
 static outcome apply(ctx *c, stet_value schema, stet_value instance) {
     if (c->depth == STET_SCHEMA_MAX_DEPTH)
-        return broken(c, stet_fail(c->err, STET_LIMIT,
-                                   "schema: more than %d schemas inside each other (a $ref that leads back to itself?)",
-                                   STET_SCHEMA_MAX_DEPTH));
+        return stet_schema_broken(
+            c, stet_fail(c->err, STET_LIMIT,
+                         "schema: more than %d schemas inside each other (a $ref that leads back to itself?)",
+                         STET_SCHEMA_MAX_DEPTH));
     if (++c->steps > STET_SCHEMA_MAX_STEPS)
-        return broken(c, stet_fail(c->err, STET_LIMIT, "schema: more than %d steps", STET_SCHEMA_MAX_STEPS));
+        return stet_schema_broken(c,
+                                  stet_fail(c->err, STET_LIMIT, "schema: more than %d steps", STET_SCHEMA_MAX_STEPS));
     switch (stet_value_type(schema)) {
     case STET_TYPE_BOOL:
-        return stet_value_as_bool(schema) ? MATCH : mismatch(c, "false", instance, "nothing here");
+        return stet_value_as_bool(schema) ? STET_SCHEMA_MATCH
+                                          : stet_schema_mismatch(c, "false", instance, "nothing here");
     case STET_TYPE_OBJECT: {
         c->depth++;
         outcome result = apply_object(c, schema, instance);
@@ -660,7 +501,7 @@ static outcome apply(ctx *c, stet_value schema, stet_value instance) {
         return result;
     }
     default:
-        return broken(c, stet_fail(c->err, STET_INVALID, "schema: expected an object, true or false"));
+        return stet_schema_broken(c, stet_fail(c->err, STET_INVALID, "schema: expected an object, true or false"));
     }
 }
 
@@ -672,15 +513,14 @@ stet_status stet_schema_check(stet_value schema, stet_value instance, stet_error
              .err = err,
              .quiet = err ? 0 : 1};
     outcome result = apply(&c, schema, instance);
-    stet_status status = result == MATCH ? STET_OK : result == BROKEN ? c.status : STET_INVALID;
-    if (result == MISMATCH && err) {
+    stet_status status = result == STET_SCHEMA_MATCH ? STET_OK : result == STET_SCHEMA_BROKEN ? c.status : STET_INVALID;
+    if (result == STET_SCHEMA_MISMATCH && err) {
         const char *where = c.where.len ? stet_buf_cstr(&c.where) : "value";
         stet_fail(err, status, "%.400s: %s", where, stet_buf_cstr(&c.what));
         stet_detail(err, "pointer", stet_value_string_n(stet_buf_cstr(&c.where), c.where.len));
         stet_detail(err, "keyword", stet_value_string(c.keyword));
     }
-    for (size_t i = 0; i < c.patterns; i++)
-        stet_regex_free(c.pattern[i]);
+    stet_schema_forget_patterns(&c);
     stet_buf_release(&c.where);
     stet_buf_release(&c.what);
     stet_path_release(&c.path);

@@ -5,23 +5,32 @@
  *     if (stet_schema_check(schema, instance, &err) != STET_OK) // "/rows/3/name: expected a string, found 7"
  *         return err.status;
  *
- * The dialect is a subset of draft 2020-12:
+ * The dialect is draft 2020-12:
  *
  *   any value       boolean schemas, type, enum, const
- *   objects         properties, required, additionalProperties, minProperties, maxProperties
- *   arrays          items, prefixItems, minItems, maxItems, uniqueItems
+ *   objects         properties, patternProperties, additionalProperties, propertyNames, required, minProperties,
+ *                   maxProperties, dependentRequired, dependentSchemas, unevaluatedProperties
+ *   arrays          items, prefixItems, contains, minContains, maxContains, minItems, maxItems, uniqueItems,
+ *                   unevaluatedItems
  *   numbers         minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf (decimal: 19.99 is a multiple of
  *                   0.01)
  *   strings         minLength, maxLength (in code points), pattern
- *   combinations    allOf, anyOf, oneOf, not
- *   references      $ref to "#" or "#/$defs/NAME", and $defs at the root
+ *   combinations    allOf, anyOf, oneOf, not, if, then, else
+ *   references      $ref and $dynamicRef to a schema of the same document, $defs (or definitions), $anchor,
+ *                   $dynamicAnchor, $id at the root
  *
- * `pattern` is a POSIX extended regular expression, found anywhere in the string unless anchored. What POSIX reads
- * differently from ECMAScript, such as \d, is refused instead of silently read the POSIX way: see base/regex.h.
+ * Refused, because ignoring it would accept wrong values:
  *
- * Keywords of the draft that would have no effect here (if, contains, patternProperties, ...) are refused too, and so
- * are names that look like a misspelt keyword. Anything else is an annotation and ignored: title, description, default,
- * examples, format, $schema, $id, $comment, asCell, ...
+ *   other documents         a $ref to another document; $id inside the document
+ *   metaschemas             $vocabulary. A $schema that leaves out vocabularies has no effect.
+ *   older drafts            additionalItems, dependencies, $recursiveRef
+ *   regular expressions     `pattern` and the keys of patternProperties are POSIX extended regular expressions, found
+ *                           anywhere in the string unless anchored. What POSIX reads differently from ECMAScript, such
+ *                           as \d, is refused: see base/regex.h.
+ *   misspelt keywords       names that differ from a keyword in one letter
+ *
+ * Anything else is an annotation and ignored: title, description, default, examples, format, $schema, $comment, asCell,
+ * ...
  *
  * Failures:
  *

@@ -1,5 +1,7 @@
 /* schema_valid.c - checks that a JSON Schema itself is valid. */
 
+#include <string.h>
+
 #include "base/path.h"
 #include "base/regex.h"
 #include "base/schema.h"
@@ -37,6 +39,25 @@ static stet_status bad_schema(ctx *c, const char *format, ...) {
     return status;
 }
 
+static stet_status valid_pattern(ctx *c, const char *text, size_t len) {
+    stet_error why = STET_ERROR_INIT;
+    stet_regex *regex = NULL;
+    stet_status status = stet_regex_compile(text, len, &regex, &why);
+    if (status == STET_OK)
+        stet_regex_free(regex);
+    else
+        status = bad_schema(c, "%s", why.message);
+    stet_error_clear(&why);
+    return status;
+}
+
+static bool is_strings(stet_value v) {
+    bool good = stet_value_type(v) == STET_TYPE_ARRAY;
+    for (size_t i = 0; good && i < stet_value_count(v); i++)
+        good = stet_value_type(stet_value_at(v, i)) == STET_TYPE_STRING;
+    return good;
+}
+
 /* Checks the argument of one keyword, except for the subschemas in it. */
 static stet_status valid_argument(ctx *c, const stet_schema_keyword *k, stet_value argument) {
     const char *expected = stet_schema_wrong_shape(k->shape, argument);
@@ -55,21 +76,27 @@ static stet_status valid_argument(ctx *c, const stet_schema_keyword *k, stet_val
             if (stet_value_type(stet_value_at(argument, i)) != STET_TYPE_STRING)
                 return bad_schema(c, "\"%s\": element %zu is not a string", k->name, i);
         return STET_OK;
+    case STET_SHAPE_STRINGS_MAP:
+        for (size_t i = 0; i < count; i++)
+            if (!is_strings(stet_value_at(argument, i)))
+                return bad_schema(c, "\"%s\": member %.100s is not an array of strings", k->name,
+                                  stet_value_key_at(argument, i, NULL));
+        return STET_OK;
     case STET_SHAPE_PATTERN: {
         const char *text = stet_value_as_string(&argument, &len);
-        stet_error why = STET_ERROR_INIT;
-        stet_regex *regex = NULL;
-        if (stet_regex_compile(text, len, &regex, &why) == STET_OK) {
-            stet_regex_free(regex);
-            return STET_OK;
-        }
-        stet_status status = bad_schema(c, "%s", why.message);
-        stet_error_clear(&why);
-        return status;
+        return valid_pattern(c, text, len);
     }
+    case STET_SHAPE_PATTERN_MAP:
+        for (size_t i = 0; i < count; i++) {
+            const char *text = stet_value_key_at(argument, i, &len);
+            stet_status status = valid_pattern(c, text, len);
+            if (status != STET_OK)
+                return status;
+        }
+        return STET_OK;
     case STET_SHAPE_REFERENCE:
         if (!stet_schema_resolve(c->root, argument, &target))
-            return bad_schema(c, "\"$ref\" must be \"#\" or \"#/$defs/NAME\" with a NAME that $defs of the root has");
+            return bad_schema(c, "\"%s\" must be %s", k->name, STET_SCHEMA_REFERENCE_RULE);
         return STET_OK;
     default:
         return STET_OK;
@@ -79,13 +106,13 @@ static stet_status valid_argument(ctx *c, const stet_schema_keyword *k, stet_val
 /* Moves to the next subschema of the current keyword, if there is one: pushes its path and sets `*out`. */
 static bool next_child(ctx *c, frame *f, const stet_schema_keyword *k, stet_value argument, stet_value *out) {
     bool single = k->shape == STET_SHAPE_SCHEMA;
-    if (!single && k->shape != STET_SHAPE_SCHEMA_MAP && k->shape != STET_SHAPE_SCHEMA_LIST)
+    if (!single && !stet_schema_contains_schemas(k->shape))
         return false;
     size_t child = f->child++, len = 0;
     if (child >= (single ? 1 : stet_value_count(argument)))
         return false;
     stet_path_push(&c->path, k->name);
-    if (k->shape == STET_SHAPE_SCHEMA_MAP) {
+    if (!single && k->shape != STET_SHAPE_SCHEMA_LIST) {
         const char *key = stet_value_key_at(argument, child, &len);
         stet_path_push_n(&c->path, key, len);
     } else if (!single) {
@@ -105,6 +132,8 @@ static stet_status check_on(ctx *c) {
         const char *name = stet_value_key_at(f->schema, f->member, &len);
         stet_value argument = stet_value_at(f->schema, f->member), child;
         const stet_schema_keyword *k = stet_schema_keyword_find(name, len);
+        if (len == 3 && memcmp(name, "$id", 3) == 0 && c->stack.len > 1)
+            return bad_schema(c, "\"$id\" is supported at the root only: a schema inside has no references of its own");
         if (!k) {
             const char *meant = stet_schema_keyword_meant(name, len);
             if (meant)

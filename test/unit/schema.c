@@ -212,6 +212,59 @@ static void combinations(void **state) {
     check("{\"$defs\":{\"a/b~\":{\"const\":1}},\"$ref\":\"#/$defs/a~1b~0\",\"type\":\"integer\"}", "1", NULL);
 }
 
+static void more_of_objects(void **state) {
+    (void)state;
+    check("{\"patternProperties\":{\"^n\":{\"type\":\"number\"}}}", "{\"n1\":1,\"x\":\"\"}", NULL);
+    check("{\"patternProperties\":{\"^n\":{\"type\":\"number\"}}}", "{\"n1\":\"1\"}",
+          "/n1: expected a number, found the string \"1\"");
+    check("{\"properties\":{\"a\":true},\"patternProperties\":{\"^n\":true},\"additionalProperties\":false}",
+          "{\"a\":1,\"n\":1,\"x\":1}", "/x: unknown member; known are a");
+    check("{\"propertyNames\":{\"maxLength\":2}}", "{\"abc\":1}",
+          "/abc: expected at most 2 characters, found the string \"abc\" as the name of this member");
+    check("{\"dependentRequired\":{\"a\":[\"b\"]}}", "{\"b\":1}", NULL);
+    check("{\"dependentRequired\":{\"a\":[\"b\"]}}", "{\"a\":1}",
+          "value: expected a member \"b\" beside \"a\", found an object with 1 member");
+    check("{\"dependentSchemas\":{\"a\":{\"maxProperties\":1}}}", "{\"a\":1,\"b\":2}",
+          "value: expected at most 1 member, found an object with 2 members");
+    check("{\"allOf\":[{\"properties\":{\"a\":true}}],\"unevaluatedProperties\":false}", "{\"a\":1}", NULL);
+    check("{\"allOf\":[{\"properties\":{\"a\":true}}],\"unevaluatedProperties\":false}", "{\"a\":1,\"b\":1}",
+          "/b: unknown member");
+    check("{\"anyOf\":[{\"properties\":{\"a\":true}},{\"properties\":{\"b\":true}}],\"unevaluatedProperties\":false}",
+          "{\"a\":1,\"b\":1}", NULL);
+    check("{\"not\":{\"not\":{\"properties\":{\"a\":true}}},\"unevaluatedProperties\":false}", "{\"a\":1}",
+          "/a: unknown member");
+}
+
+static void more_of_arrays(void **state) {
+    (void)state;
+    check("{\"contains\":{\"type\":\"null\"}}", "[1,null]", NULL);
+    check("{\"contains\":{\"type\":\"null\"}}", "[1]",
+          "value: expected at least 1 element that match the schema of \"contains\", found an array of 1");
+    check("{\"contains\":{\"type\":\"null\"},\"minContains\":0}", "[1]", NULL);
+    check("{\"contains\":{\"type\":\"null\"},\"minContains\":2.0}", "[null,1]",
+          "value: expected at least 2 elements that match the schema of \"contains\", found an array of 2");
+    check("{\"contains\":{\"type\":\"null\"},\"maxContains\":1}", "[null,null]",
+          "value: expected at most 1 element that match the schema of \"contains\", found an array of 2");
+    check("{\"prefixItems\":[true],\"contains\":{\"type\":\"null\"},\"unevaluatedItems\":{\"const\":7}}", "[1,null,7]",
+          NULL);
+    check("{\"prefixItems\":[true],\"unevaluatedItems\":{\"const\":7}}", "[1,8]", "/1: expected 7, found 8");
+}
+
+static void conditions(void **state) {
+    (void)state;
+    const char *schema = "{\"if\":{\"type\":\"string\"},\"then\":{\"minLength\":2},\"else\":{\"minimum\":2}}";
+    check(schema, "\"ab\"", NULL);
+    check(schema, "\"a\"", "value: expected at least 2 characters, found the string \"a\"");
+    check(schema, "1", "value: expected a number of at least 2, found 1");
+    check("{\"if\":{\"type\":\"string\"}}", "1", NULL);
+    check("{\"then\":false,\"else\":false}", "1", NULL);
+    check("{\"items\":{\"$ref\":\"#word\"},\"$defs\":{\"w\":{\"$anchor\":\"word\",\"type\":\"string\"}}}", "[1]",
+          "/0: expected a string, found 1");
+    check("{\"$id\":\"https://x/y\",\"items\":{\"$ref\":\"https://x/y#/properties/"
+          "a\"},\"properties\":{\"a\":{\"type\":\"null\"}}}",
+          "[1]", "/0: expected a null, found 1");
+}
+
 static void check_refused(const char *schema_text, const char *message) {
     stet_value schema = parse(schema_text);
     stet_error err = STET_ERROR_INIT;
@@ -257,21 +310,23 @@ static void refused(void **state) {
     check_refused("{\"multipleOf\":-1}", "a number above 0");
     check_refused("{\"uniqueItems\":1}", "true or false");
     check_refused("{\"not\":{\"pattern\":7}}", "schema at /not: \"pattern\" must be a string");
-    check_refused("{\"$ref\":\"#/$defs/a\"}", "with a NAME that $defs of the root has");
-    check_refused("{\"$ref\":\"#/properties/a\",\"properties\":{\"a\":true}}", "\"$ref\" must be");
+    check_refused("{\"$ref\":\"#/$defs/a\"}", "a reference to a schema of this document");
+    check_refused("{\"$ref\":\"#/enum/0\",\"enum\":[{}]}", "\"$ref\" must be");
+    check_refused("{\"$ref\":\"#/properties\",\"properties\":{\"a\":true}}", "\"$ref\" must be");
+    check_refused("{\"$ref\":\"#/allOf/1\",\"allOf\":[true]}", "\"$ref\" must be");
+    check_refused("{\"$ref\":\"#nobody\"}", "\"$ref\" must be");
+    check_refused("{\"$ref\":\"#/$defs/~2\",\"$defs\":{\"~2\":true}}", "\"$ref\" must be");
+    check_refused("{\"$ref\":\"#%4\"}", "\"$ref\" must be");
+    check_refused("{\"items\":{\"$id\":\"x\"}}", "schema at /items: \"$id\" is supported at the root only");
+    check_refused("{\"patternProperties\":{\"(\":true}}", "pattern: Unmatched (");
+    check_refused("{\"dependentRequired\":{\"a\":[1]}}", "member a is not an array of strings");
+    check_refused("{\"if\":1}", "\"if\" must be a schema");
+    check_refused("{\"minContains\":-1}", "an integer from 0");
     check_refused("{\"$ref\":\"http://x/y\"}", "\"$ref\" must be");
     check_refused("{\"$ref\":\"#/$defs/a%20b\",\"$defs\":{\"a%20b\":true}}", "\"$ref\" must be");
+    check("{\"$ref\":\"#/$defs/a%20b\",\"$defs\":{\"a b\":{\"type\":\"null\"}}}", "null", NULL);
     check_refused("{\"$defs\":{\"a\":1}}", "schema at /$defs/a");
-    static const char *const unsupported[] = {"if",
-                                              "then",
-                                              "else",
-                                              "contains",
-                                              "patternProperties",
-                                              "propertyNames",
-                                              "dependentRequired",
-                                              "unevaluatedProperties",
-                                              "$dynamicRef",
-                                              "definitions"};
+    static const char *const unsupported[] = {"$vocabulary", "$recursiveRef", "additionalItems", "dependencies"};
     for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
         char text[100];
         snprintf(text, sizeof text, "{\"%s\":true}", unsupported[i]);
@@ -369,11 +424,39 @@ static void limits(void **state) {
     stet_buf_release(&b);
 }
 
-int main(void) {
+/* For test/property/schema.py: reads lines of a schema, a tab and a value, and prints one answer for each. */
+static int answer_lines(void) {
+    char *line = NULL;
+    size_t size = 0;
+    for (ssize_t n; (n = getline(&line, &size, stdin)) > 0;) {
+        char *tab = strchr(line, '\t');
+        if (!tab)
+            break;
+        *tab = 0;
+        stet_value schema = parse(line), instance = parse(tab + 1);
+        stet_error err = STET_ERROR_INIT;
+        if (stet_schema_valid(schema, &err) != STET_OK)
+            printf("refused %s\n", err.message);
+        else if (stet_schema_check(schema, instance, &err) != STET_OK)
+            printf("%s %s\n", err.status == STET_INVALID ? "invalid" : "failed", err.message);
+        else
+            puts("valid");
+        stet_error_clear(&err);
+        stet_value_release(schema);
+        stet_value_release(instance);
+    }
+    free(line);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--lines") == 0)
+        return answer_lines();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(types),   cmocka_unit_test(values),           cmocka_unit_test(strings),
-        cmocka_unit_test(arrays),  cmocka_unit_test(objects),          cmocka_unit_test(combinations),
-        cmocka_unit_test(refused), cmocka_unit_test(refused_patterns), cmocka_unit_test(limits),
+        cmocka_unit_test(types),           cmocka_unit_test(values),           cmocka_unit_test(strings),
+        cmocka_unit_test(arrays),          cmocka_unit_test(objects),          cmocka_unit_test(combinations),
+        cmocka_unit_test(more_of_objects), cmocka_unit_test(more_of_arrays),   cmocka_unit_test(conditions),
+        cmocka_unit_test(refused),         cmocka_unit_test(refused_patterns), cmocka_unit_test(limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
