@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/map.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "call/function.h"
@@ -306,6 +307,27 @@ static char *in_project(const stet_backend_local *b, const char *path) {
     return *path ? stet_file_join(b->root, path) : stet_strdup(b->root);
 }
 
+/* What a job in place has to find as it is, from its start to its end: the files that the call was made with, and the
+ * directories above them. */
+typedef STET_VEC(char *) held_paths; /* NULL-terminated */
+static void hold_code(const stet_backend_local *b, stet_value code, held_paths *out) {
+    stet_map seen = {0};
+    for (size_t i = 0; i < stet_value_count(code); i++) {
+        char *path = stet_file_join(b->root, stet_value_key_at(code, i, NULL)), *slash;
+        *stet_vec_add(out) = stet_strdup(path);
+        while ((slash = strrchr(path, '/')) != NULL && slash > path) {
+            *slash = 0;
+            if (stet_map_get(&seen, path, strlen(path)))
+                break;
+            stet_map_put(&seen, path, strlen(path), (stet_slot){.n = 1});
+            *stet_vec_add(out) = stet_strdup(path);
+        }
+        stet_free(path);
+    }
+    *stet_vec_add(out) = NULL;
+    stet_map_release(&seen);
+}
+
 static stet_status begin_task(stet_backend_local *b, const stet_orch_job *j, const stet_local_request *r,
                               stet_error *err) {
     stet_local *l = NULL;
@@ -336,6 +358,7 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
     size_t len = 0;
     staged files = {.remote = remote};
     made_with made = {stet_value_null(), stet_value_null()};
+    held_paths held = {0};
     stet_hash_hex(j->key, hex);
     char *name = stet_asprintf("call:%s", hex);
     stet_status status = f->no_input ? STET_OK : input_text(j, f, &files, &input, &len, err);
@@ -347,6 +370,7 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
         bind(f, &made);
     if (status == STET_OK && f->in_place) {
         status = same_code(b, remote, made.code, err);
+        hold_code(b, made.code, &held);
         cwd = in_project(b, f->cwd);
         lock = stet_file_join(b->dir, "in-place.lock"); /* of the project: no two calls run in it at a time */
         if (strncmp(f->argv.at[0], "./", 2) == 0)
@@ -371,6 +395,7 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
                             .write_ctx = &files,
                             .collect = (const char *const *)f->outputs.at,
                             .lock = lock,
+                            .held = (const char *const *)held.at,
                             .input = input,
                             .input_len = len,
                             .timeout_ms = f->timeout_ms,
@@ -379,6 +404,9 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
                             .max_file_size = f->max_file_size};
     if (status == STET_OK)
         status = begin_task(b, j, &r, err);
+    for (size_t i = 0; i < held.len; i++)
+        stet_free(held.at[i]);
+    stet_vec_release(&held);
     stet_vec_release(&argv);
     staged_release(&files);
     made_release(&made);
@@ -634,11 +662,15 @@ static stet_status gather(stet_repo *remote, const stet_function *f, const stet_
 
 /* The project's files that a job in place has read may have been changed while it ran. */
 static stet_status still_same(const stet_backend_local *b, const stet_function *f, stet_repo *remote,
-                              const stet_orch_job *j, stet_error *err) {
+                              const stet_orch_job *j, const stet_task_end *e, stet_error *err) {
     made_with made = {stet_value_null(), stet_value_null()};
     stet_status status = f->in_place ? made_of(remote, j, &made, err) : STET_OK;
     if (status == STET_OK)
         status = same_code(b, remote, made.code, err);
+    if (status == STET_OK && e->moved) { /* they are the same again */
+        status = stet_fail(err, STET_BUSY, "a file that the call was made with was another one while it ran");
+        stet_hint(err, "make the call again when its files hold still");
+    }
     made_release(&made);
     return status;
 }
@@ -652,13 +684,15 @@ static stet_status conclude(const stet_backend_local *b, const stet_orch_job *j,
     stet_status st = stet_function_parse(j->function, &f, err);
     if (st != STET_OK)
         return st;
-    if (e->state == STET_TASK_REFUSED || e->timed_out || e->exit.signalled || e->exit.code != 0) {
-        *status = class_of(b, &f, e);
-        *value = ended_badly(b, &f, remote, j, t);
-    } else if ((st = still_same(b, &f, remote, j, &inner)) == STET_FAILED) {
-        *status = STET_JOB_FAILED;
+    bool badly = e->state == STET_TASK_REFUSED || e->timed_out || e->exit.signalled || e->exit.code != 0;
+    st = e->state == STET_TASK_REFUSED ? STET_OK : still_same(b, &f, remote, j, e, &inner);
+    if (st == STET_FAILED || st == STET_BUSY) { /* whether it ended well or not: it was another call */
+        *status = st == STET_FAILED ? STET_JOB_FAILED : STET_JOB_AGAIN;
         *value = failure(inner.message);
         st = STET_OK;
+    } else if (st == STET_OK && badly) {
+        *status = class_of(b, &f, e);
+        *value = ended_badly(b, &f, remote, j, t);
     } else if (st == STET_OK && (st = gather(remote, &f, t, value, &inner)) == STET_OK) {
         *status = STET_JOB_OK;
     } else if (st == STET_NOT_FOUND || st == STET_INVALID || st == STET_LIMIT || st == STET_BUSY) {
