@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "os/lock.h"
 #include "process/local.h"
 
+#define ATTEMPT     "attempt "         /* a note of a job: for which attempt of its claim it was started */
 #define STDOUT_MAX  ((size_t)64 << 20) /* as JSON, which is in memory */
 #define TEXT_MAX    ((size_t)16 << 20) /* as text; what is longer is a blob */
 #define STDERR_TAIL ((size_t)8 << 10)
@@ -381,7 +383,11 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
     *stet_vec_add(&argv) = program ? program : f->argv.at[0];
     for (size_t i = 1; i < f->argv.len; i++)
         *stet_vec_add(&argv) = f->argv.at[i];
+    char attempt[40];
+    snprintf(attempt, sizeof attempt, ATTEMPT "%lld", (long long)j->attempt);
+    const char *const notes[] = {attempt, NULL};
     stet_local_request r = {.key = j->key,
+                            .notes = notes,
                             .node = name,
                             .argv = argv.at,
                             .envp = (const char *const *)f->env.at,
@@ -415,49 +421,6 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
     stet_free(program);
     stet_free(lock);
     stet_free(input);
-    return status;
-}
-
-static stet_status local_submit(void *ctx, const stet_orch_job *j, stet_repo *remote,
-                                stet_status (*still_mine)(void *ctx, stet_error *err), void *mine_ctx,
-                                stet_value *identity, stet_error *err) {
-    stet_backend_local *b = ctx;
-    stet_lock *lock = NULL;
-    job *there = NULL;
-    stet_function f = {0};
-    stet_error inner = STET_ERROR_INIT;
-    stet_status status = stet_file_mkdirs(b->dir, 0755, err);
-    /* Looking for the job and starting it are one step to everybody on this machine. */
-    char *path = stet_file_join(b->dir, "submit.lock");
-    if (status == STET_OK)
-        status = stet_lock_open(path, STET_LOCK_PLAIN, &lock, err);
-    if (status == STET_OK)
-        status = stet_lock_take(lock, STET_LOCK_EXCLUSIVE, SUBMIT_MS, err);
-    if (status == STET_OK)
-        status = find(b, j->key, &there, err);
-    if (status == STET_OK && !there)
-        status = still_mine(mine_ctx, err);
-    if (status == STET_OK && !there) {
-        status = stet_function_parse(j->function, &f, &inner);
-        if (status == STET_OK)
-            status = start(b, j, remote, &f, &inner);
-        /* What can't run as it is is a job that failed: nobody waits for it. */
-        bool later = status == STET_BUSY || status == STET_IO || status == STET_CONFLICT || status == STET_INTERNAL;
-        if (status != STET_OK && !later) {
-            *stet_vec_add(&b->jobs) = (job){.key = j->key, .refused = stet_strdup(inner.message)};
-            stet_error_clear(&inner);
-            status = STET_OK;
-        }
-        stet_error_move(err, &inner);
-        stet_function_release(&f);
-    }
-    stet_lock_close(lock);
-    stet_free(path);
-    if (status == STET_OK) {
-        *identity = stet_value_object();
-        stet_value_put(identity, "backend", stet_value_string("local"));
-        stet_value_put(identity, "name", stet_value_stringf("call:%s", j->execution));
-    }
     return status;
 }
 
@@ -707,6 +670,80 @@ static stet_status conclude(const stet_backend_local *b, const stet_orch_job *j,
     return st;
 }
 
+/* Was it started for an earlier attempt, and did it end in a failure that is not kept? Whoever ended that attempt was
+ * killed before the journal said so: nobody may be told of it again. */
+static stet_status is_told(const stet_backend_local *b, const stet_orch_job *j, stet_repo *remote, const job *there,
+                           bool *out, stet_error *err) {
+    const char *note = there->task ? stet_task_note(there->task, 0) : NULL;
+    stet_job_status how = STET_JOB_RUNNING;
+    stet_value value = stet_value_null();
+    *out = false;
+    if (!note || strncmp(note, ATTEMPT, strlen(ATTEMPT)) != 0 ||
+        strtoll(note + strlen(ATTEMPT), NULL, 10) == j->attempt ||
+        stet_task_exit(there->task)->state == STET_TASK_RUNNING)
+        return STET_OK;
+    stet_status status = conclude(b, j, remote, there->task, &how, &value, err);
+    stet_value_release(value);
+    *out = status == STET_OK && (how == STET_JOB_FAILED || how == STET_JOB_AGAIN);
+    return status;
+}
+
+static void let_go(stet_backend_local *b, job *there) {
+    if (there->task)
+        stet_local_collected(there->local, there->task);
+    drop_job(b, there);
+}
+
+static stet_status local_submit(void *ctx, const stet_orch_job *j, stet_repo *remote,
+                                stet_status (*still_mine)(void *ctx, stet_error *err), void *mine_ctx,
+                                stet_value *identity, stet_error *err) {
+    stet_backend_local *b = ctx;
+    stet_lock *lock = NULL;
+    job *there = NULL;
+    stet_function f = {0};
+    stet_error inner = STET_ERROR_INIT;
+    stet_status status = stet_file_mkdirs(b->dir, 0755, err);
+    /* Looking for the job and starting it are one step to everybody on this machine. */
+    char *path = stet_file_join(b->dir, "submit.lock");
+    if (status == STET_OK)
+        status = stet_lock_open(path, STET_LOCK_PLAIN, &lock, err);
+    if (status == STET_OK)
+        status = stet_lock_take(lock, STET_LOCK_EXCLUSIVE, SUBMIT_MS, err);
+    if (status == STET_OK)
+        status = find(b, j->key, &there, err);
+    bool told = false;
+    if (status == STET_OK && there)
+        status = is_told(b, j, remote, there, &told, err);
+    if (told) {
+        let_go(b, there);
+        there = NULL;
+    }
+    if (status == STET_OK && !there)
+        status = still_mine(mine_ctx, err);
+    if (status == STET_OK && !there) {
+        status = stet_function_parse(j->function, &f, &inner);
+        if (status == STET_OK)
+            status = start(b, j, remote, &f, &inner);
+        /* What can't run as it is is a job that failed: nobody waits for it. */
+        bool later = status == STET_BUSY || status == STET_IO || status == STET_CONFLICT || status == STET_INTERNAL;
+        if (status != STET_OK && !later) {
+            *stet_vec_add(&b->jobs) = (job){.key = j->key, .refused = stet_strdup(inner.message)};
+            stet_error_clear(&inner);
+            status = STET_OK;
+        }
+        stet_error_move(err, &inner);
+        stet_function_release(&f);
+    }
+    stet_lock_close(lock);
+    stet_free(path);
+    if (status == STET_OK) {
+        *identity = stet_value_object();
+        stet_value_put(identity, "backend", stet_value_string("local"));
+        stet_value_put(identity, "name", stet_value_stringf("call:%s", j->execution));
+    }
+    return status;
+}
+
 static stet_status local_poll(void *ctx, const stet_orch_job *j, stet_repo *remote, stet_job_status *status,
                               stet_value *value, stet_error *err) {
     stet_backend_local *b = ctx;
@@ -741,11 +778,8 @@ static stet_status local_poll(void *ctx, const stet_orch_job *j, stet_repo *remo
 static void local_forget(void *ctx, const stet_orch_job *j) {
     stet_backend_local *b = ctx;
     job *there = known(b, j->key);
-    if (!there)
-        return;
-    if (there->task)
-        stet_local_collected(there->local, there->task);
-    drop_job(b, there);
+    if (there)
+        let_go(b, there);
 }
 
 static void local_cancel(void *ctx, const stet_orch_job *j) {
