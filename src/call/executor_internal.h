@@ -66,6 +66,7 @@ struct stet_call {
     bool cache;
     bool published;   /* the snapshot is in the remote */
     bool waited;      /* another process held the lock */
+    bool taken_up;    /* a new call goes on with an attempt that was left; nobody has said yet that its job runs */
     bool pin_checked; /* just looked at the pin */
     bool submitted, queued;
     bool stop_work; /* when the call ends, its adapter is asked to stop the work */

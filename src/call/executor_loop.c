@@ -210,6 +210,7 @@ static void on_pending(stet_call *c, const stet_adapter_reply *r) {
     set_token(c, r->token);
     c->row.retries = 0;
     c->submitted = true;
+    c->taken_up = false;
     int64_t wait = r->poll_after_ms;
     if (wait < 0) {
         wait = c->wait_ms ? c->wait_ms : POLL_FIRST_MS;
@@ -337,6 +338,10 @@ static int64_t next_try(stet_call *c) {
     stet_backoff b = c->x->backoff;
     int64_t attempts = detail_int(c, "attempts");
     b.attempts = attempts > 0 ? attempts : b.attempts;
+    bool old = c->taken_up && stet_call_passing(&c->row);
+    c->taken_up = false;
+    if (old)
+        return 0; /* it failed before this call was made, which is no answer to it */
     if (!stet_call_passing(&c->row) || !stet_value_as_bool(stet_value_get(c->row.detail, "retry")))
         return -1;
     int64_t wait = stet_backoff_next(&b, (int64_t)stet_value_count(stet_value_get(c->row.detail, "failed")) + 1);
@@ -464,6 +469,7 @@ static void resolve(stet_call *c) {
         return;
     }
     if (c->row_is != CALL_ROW_STORED && c->cache && find_live(c)) {
+        c->taken_up = true;
         stet_call_act(c);
         return;
     }

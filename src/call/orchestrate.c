@@ -177,10 +177,12 @@ static stet_orch_event own(poll *p, stet_status *status, stet_error *err) {
     stet_error inner = STET_ERROR_INIT;
     if (p->o->queue)
         return STET_ORCH_SUBMITTED;
+    stet_orch_job job = *p->job;
+    job.attempt = p->claim.attempt;
     *status = bring(p, p->job->node, &inner);
     if (*status == STET_OK)
-        *status = p->o->backend->submit(p->o->backend_ctx, p->job, stet_hub_repo(p->o->hub), still_mine, p, &identity,
-                                        &inner);
+        *status =
+            p->o->backend->submit(p->o->backend_ctx, &job, stet_hub_repo(p->o->hub), still_mine, p, &identity, &inner);
     if (*status == STET_CONFLICT) {
         stet_error_clear(&inner);
         *status = STET_OK;
@@ -311,7 +313,9 @@ static stet_orch_event work(poll *p, stet_status *status, stet_error *err) {
     if (*status != STET_OK || lost)
         return STET_ORCH_LOST;
     p->o->backend->forget(p->o->backend_ctx, p->job);
-    return end_of(p);
+    /* It may have ended before this execution began, and nobody was there to see it: a failure that is not kept is that
+     * of others. */
+    return concerns(p) ? end_of(p) : STET_ORCH_LOST;
 }
 
 stet_status stet_orch_poll(stet_orch *o, const stet_orch_job *job, stet_orch_answer *out, stet_error *err) {

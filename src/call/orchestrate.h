@@ -38,6 +38,7 @@ typedef struct stet_orch_job {
     size_t input_count;
     const char *execution, *ref; /* of the requesting attempt */
     int64_t tries;               /* how many failures for now this execution was told about */
+    int64_t attempt;             /* of the claim; set where a backend is given the job to run */
     bool fresh;                  /* it was not told that the work is under way: a failure for now is not its own */
 } stet_orch_job;
 
@@ -54,7 +55,8 @@ typedef enum stet_job_status {
 typedef struct stet_backend {
     /* Starts the job, or finds it. `still_mine` is called at the last moment before a new job is started: STET_CONFLICT
      * from it ends the submission. A job that can't run at all is not an error of this function: it is accepted, and
-     * ends in STET_JOB_FAILED. */
+     * ends in STET_JOB_FAILED. A job that was started for an earlier attempt, and ended in STET_JOB_FAILED or
+     * STET_JOB_AGAIN, was told already: it is started anew. */
     stet_status (*submit)(void *ctx, const stet_orch_job *job, stet_repo *repo,
                           stet_status (*still_mine)(void *ctx, stet_error *err), void *mine_ctx, stet_value *identity,
                           stet_error *err);

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/map.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "call/function.h"
@@ -17,6 +19,7 @@
 #include "os/lock.h"
 #include "process/local.h"
 
+#define ATTEMPT     "attempt "         /* a note of a job: for which attempt of its claim it was started */
 #define STDOUT_MAX  ((size_t)64 << 20) /* as JSON, which is in memory */
 #define TEXT_MAX    ((size_t)16 << 20) /* as text; what is longer is a blob */
 #define STDERR_TAIL ((size_t)8 << 10)
@@ -306,6 +309,27 @@ static char *in_project(const stet_backend_local *b, const char *path) {
     return *path ? stet_file_join(b->root, path) : stet_strdup(b->root);
 }
 
+/* What a job in place has to find as it is, from its start to its end: the files that the call was made with, and the
+ * directories above them. */
+typedef STET_VEC(char *) held_paths; /* NULL-terminated */
+static void hold_code(const stet_backend_local *b, stet_value code, held_paths *out) {
+    stet_map seen = {0};
+    for (size_t i = 0; i < stet_value_count(code); i++) {
+        char *path = stet_file_join(b->root, stet_value_key_at(code, i, NULL)), *slash;
+        *stet_vec_add(out) = stet_strdup(path);
+        while ((slash = strrchr(path, '/')) != NULL && slash > path) {
+            *slash = 0;
+            if (stet_map_get(&seen, path, strlen(path)))
+                break;
+            stet_map_put(&seen, path, strlen(path), (stet_slot){.n = 1});
+            *stet_vec_add(out) = stet_strdup(path);
+        }
+        stet_free(path);
+    }
+    *stet_vec_add(out) = NULL;
+    stet_map_release(&seen);
+}
+
 static stet_status begin_task(stet_backend_local *b, const stet_orch_job *j, const stet_local_request *r,
                               stet_error *err) {
     stet_local *l = NULL;
@@ -336,6 +360,7 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
     size_t len = 0;
     staged files = {.remote = remote};
     made_with made = {stet_value_null(), stet_value_null()};
+    held_paths held = {0};
     stet_hash_hex(j->key, hex);
     char *name = stet_asprintf("call:%s", hex);
     stet_status status = f->no_input ? STET_OK : input_text(j, f, &files, &input, &len, err);
@@ -347,6 +372,7 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
         bind(f, &made);
     if (status == STET_OK && f->in_place) {
         status = same_code(b, remote, made.code, err);
+        hold_code(b, made.code, &held);
         cwd = in_project(b, f->cwd);
         lock = stet_file_join(b->dir, "in-place.lock"); /* of the project: no two calls run in it at a time */
         if (strncmp(f->argv.at[0], "./", 2) == 0)
@@ -357,7 +383,11 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
     *stet_vec_add(&argv) = program ? program : f->argv.at[0];
     for (size_t i = 1; i < f->argv.len; i++)
         *stet_vec_add(&argv) = f->argv.at[i];
+    char attempt[40];
+    snprintf(attempt, sizeof attempt, ATTEMPT "%lld", (long long)j->attempt);
+    const char *const notes[] = {attempt, NULL};
     stet_local_request r = {.key = j->key,
+                            .notes = notes,
                             .node = name,
                             .argv = argv.at,
                             .envp = (const char *const *)f->env.at,
@@ -371,6 +401,7 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
                             .write_ctx = &files,
                             .collect = (const char *const *)f->outputs.at,
                             .lock = lock,
+                            .held = (const char *const *)held.at,
                             .input = input,
                             .input_len = len,
                             .timeout_ms = f->timeout_ms,
@@ -379,6 +410,9 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
                             .max_file_size = f->max_file_size};
     if (status == STET_OK)
         status = begin_task(b, j, &r, err);
+    for (size_t i = 0; i < held.len; i++)
+        stet_free(held.at[i]);
+    stet_vec_release(&held);
     stet_vec_release(&argv);
     staged_release(&files);
     made_release(&made);
@@ -387,49 +421,6 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
     stet_free(program);
     stet_free(lock);
     stet_free(input);
-    return status;
-}
-
-static stet_status local_submit(void *ctx, const stet_orch_job *j, stet_repo *remote,
-                                stet_status (*still_mine)(void *ctx, stet_error *err), void *mine_ctx,
-                                stet_value *identity, stet_error *err) {
-    stet_backend_local *b = ctx;
-    stet_lock *lock = NULL;
-    job *there = NULL;
-    stet_function f = {0};
-    stet_error inner = STET_ERROR_INIT;
-    stet_status status = stet_file_mkdirs(b->dir, 0755, err);
-    /* Looking for the job and starting it are one step to everybody on this machine. */
-    char *path = stet_file_join(b->dir, "submit.lock");
-    if (status == STET_OK)
-        status = stet_lock_open(path, STET_LOCK_PLAIN, &lock, err);
-    if (status == STET_OK)
-        status = stet_lock_take(lock, STET_LOCK_EXCLUSIVE, SUBMIT_MS, err);
-    if (status == STET_OK)
-        status = find(b, j->key, &there, err);
-    if (status == STET_OK && !there)
-        status = still_mine(mine_ctx, err);
-    if (status == STET_OK && !there) {
-        status = stet_function_parse(j->function, &f, &inner);
-        if (status == STET_OK)
-            status = start(b, j, remote, &f, &inner);
-        /* What can't run as it is is a job that failed: nobody waits for it. */
-        bool later = status == STET_BUSY || status == STET_IO || status == STET_CONFLICT || status == STET_INTERNAL;
-        if (status != STET_OK && !later) {
-            *stet_vec_add(&b->jobs) = (job){.key = j->key, .refused = stet_strdup(inner.message)};
-            stet_error_clear(&inner);
-            status = STET_OK;
-        }
-        stet_error_move(err, &inner);
-        stet_function_release(&f);
-    }
-    stet_lock_close(lock);
-    stet_free(path);
-    if (status == STET_OK) {
-        *identity = stet_value_object();
-        stet_value_put(identity, "backend", stet_value_string("local"));
-        stet_value_put(identity, "name", stet_value_stringf("call:%s", j->execution));
-    }
     return status;
 }
 
@@ -634,11 +625,15 @@ static stet_status gather(stet_repo *remote, const stet_function *f, const stet_
 
 /* The project's files that a job in place has read may have been changed while it ran. */
 static stet_status still_same(const stet_backend_local *b, const stet_function *f, stet_repo *remote,
-                              const stet_orch_job *j, stet_error *err) {
+                              const stet_orch_job *j, const stet_task_end *e, stet_error *err) {
     made_with made = {stet_value_null(), stet_value_null()};
     stet_status status = f->in_place ? made_of(remote, j, &made, err) : STET_OK;
     if (status == STET_OK)
         status = same_code(b, remote, made.code, err);
+    if (status == STET_OK && e->moved) { /* they are the same again */
+        status = stet_fail(err, STET_BUSY, "a file that the call was made with was another one while it ran");
+        stet_hint(err, "make the call again when its files hold still");
+    }
     made_release(&made);
     return status;
 }
@@ -652,13 +647,15 @@ static stet_status conclude(const stet_backend_local *b, const stet_orch_job *j,
     stet_status st = stet_function_parse(j->function, &f, err);
     if (st != STET_OK)
         return st;
-    if (e->state == STET_TASK_REFUSED || e->timed_out || e->exit.signalled || e->exit.code != 0) {
-        *status = class_of(b, &f, e);
-        *value = ended_badly(b, &f, remote, j, t);
-    } else if ((st = still_same(b, &f, remote, j, &inner)) == STET_FAILED) {
-        *status = STET_JOB_FAILED;
+    bool badly = e->state == STET_TASK_REFUSED || e->timed_out || e->exit.signalled || e->exit.code != 0;
+    st = e->state == STET_TASK_REFUSED ? STET_OK : still_same(b, &f, remote, j, e, &inner);
+    if (st == STET_FAILED || st == STET_BUSY) { /* whether it ended well or not: it was another call */
+        *status = st == STET_FAILED ? STET_JOB_FAILED : STET_JOB_AGAIN;
         *value = failure(inner.message);
         st = STET_OK;
+    } else if (st == STET_OK && badly) {
+        *status = class_of(b, &f, e);
+        *value = ended_badly(b, &f, remote, j, t);
     } else if (st == STET_OK && (st = gather(remote, &f, t, value, &inner)) == STET_OK) {
         *status = STET_JOB_OK;
     } else if (st == STET_NOT_FOUND || st == STET_INVALID || st == STET_LIMIT || st == STET_BUSY) {
@@ -671,6 +668,80 @@ static stet_status conclude(const stet_backend_local *b, const stet_orch_job *j,
     stet_error_move(err, &inner);
     stet_function_release(&f);
     return st;
+}
+
+/* Was it started for an earlier attempt, and did it end in a failure that is not kept? Whoever ended that attempt was
+ * killed before the journal said so: nobody may be told of it again. */
+static stet_status is_told(const stet_backend_local *b, const stet_orch_job *j, stet_repo *remote, const job *there,
+                           bool *out, stet_error *err) {
+    const char *note = there->task ? stet_task_note(there->task, 0) : NULL;
+    stet_job_status how = STET_JOB_RUNNING;
+    stet_value value = stet_value_null();
+    *out = false;
+    if (!note || strncmp(note, ATTEMPT, strlen(ATTEMPT)) != 0 ||
+        strtoll(note + strlen(ATTEMPT), NULL, 10) == j->attempt ||
+        stet_task_exit(there->task)->state == STET_TASK_RUNNING)
+        return STET_OK;
+    stet_status status = conclude(b, j, remote, there->task, &how, &value, err);
+    stet_value_release(value);
+    *out = status == STET_OK && (how == STET_JOB_FAILED || how == STET_JOB_AGAIN);
+    return status;
+}
+
+static void let_go(stet_backend_local *b, job *there) {
+    if (there->task)
+        stet_local_collected(there->local, there->task);
+    drop_job(b, there);
+}
+
+static stet_status local_submit(void *ctx, const stet_orch_job *j, stet_repo *remote,
+                                stet_status (*still_mine)(void *ctx, stet_error *err), void *mine_ctx,
+                                stet_value *identity, stet_error *err) {
+    stet_backend_local *b = ctx;
+    stet_lock *lock = NULL;
+    job *there = NULL;
+    stet_function f = {0};
+    stet_error inner = STET_ERROR_INIT;
+    stet_status status = stet_file_mkdirs(b->dir, 0755, err);
+    /* Looking for the job and starting it are one step to everybody on this machine. */
+    char *path = stet_file_join(b->dir, "submit.lock");
+    if (status == STET_OK)
+        status = stet_lock_open(path, STET_LOCK_PLAIN, &lock, err);
+    if (status == STET_OK)
+        status = stet_lock_take(lock, STET_LOCK_EXCLUSIVE, SUBMIT_MS, err);
+    if (status == STET_OK)
+        status = find(b, j->key, &there, err);
+    bool told = false;
+    if (status == STET_OK && there)
+        status = is_told(b, j, remote, there, &told, err);
+    if (told) {
+        let_go(b, there);
+        there = NULL;
+    }
+    if (status == STET_OK && !there)
+        status = still_mine(mine_ctx, err);
+    if (status == STET_OK && !there) {
+        status = stet_function_parse(j->function, &f, &inner);
+        if (status == STET_OK)
+            status = start(b, j, remote, &f, &inner);
+        /* What can't run as it is is a job that failed: nobody waits for it. */
+        bool later = status == STET_BUSY || status == STET_IO || status == STET_CONFLICT || status == STET_INTERNAL;
+        if (status != STET_OK && !later) {
+            *stet_vec_add(&b->jobs) = (job){.key = j->key, .refused = stet_strdup(inner.message)};
+            stet_error_clear(&inner);
+            status = STET_OK;
+        }
+        stet_error_move(err, &inner);
+        stet_function_release(&f);
+    }
+    stet_lock_close(lock);
+    stet_free(path);
+    if (status == STET_OK) {
+        *identity = stet_value_object();
+        stet_value_put(identity, "backend", stet_value_string("local"));
+        stet_value_put(identity, "name", stet_value_stringf("call:%s", j->execution));
+    }
+    return status;
 }
 
 static stet_status local_poll(void *ctx, const stet_orch_job *j, stet_repo *remote, stet_job_status *status,
@@ -707,11 +778,8 @@ static stet_status local_poll(void *ctx, const stet_orch_job *j, stet_repo *remo
 static void local_forget(void *ctx, const stet_orch_job *j) {
     stet_backend_local *b = ctx;
     job *there = known(b, j->key);
-    if (!there)
-        return;
-    if (there->task)
-        stet_local_collected(there->local, there->task);
-    drop_job(b, there);
+    if (there)
+        let_go(b, there);
 }
 
 static void local_cancel(void *ctx, const stet_orch_job *j) {

@@ -45,6 +45,7 @@ void command_run_free(command_run *c) {
     command_guard_end(c);
     command_patterns_end(c);
     stet_names_release(&c->heard);
+    stet_map_release(&c->held);
     command_entry_release(&c->entry);
     stet_value_release(c->result);
     stet_error_clear(&c->error);
@@ -782,7 +783,12 @@ static stet_status launch(command_run *c, stet_error *err) {
     command_words notes = {0};
     command_notes_write(c, &notes);
     r.notes = (const char *const *)notes.at;
+    command_words held = {0};
+    command_above_list(c);
+    command_above_paths(c, &held);
+    r.held = (const char *const *)held.at;
     status = stet_local_start(s->local, &r, &c->task, err);
+    command_words_release(&held);
     command_words_release(&notes);
     stet_vec_release(&paths);
     if (status == STET_OK)
@@ -854,6 +860,7 @@ static void advance(command_run *c) {
         c->found_ended = stet_task_exit(left)->state != STET_TASK_RUNNING;
         s->nudged |= c->found_ended; /* nobody will report its end */
         command_notes_read(c, left);
+        command_above_list(c);
         stet_task_set_data(left, c);
         s->running++;
         return;

@@ -279,6 +279,10 @@ static stet_status look_again(command_run *c, stet_error *err) {
         if (status == STET_OK)
             *was = now;
     }
+    char *above = command_above_moved(c);
+    if (above)
+        note_moved(c, above);
+    stet_free(above);
     char *matched = command_patterns_heard(c);
     if (matched)
         note_moved(c, matched);

@@ -63,7 +63,8 @@ static void listen_to(void *ctx, const char *path, bool link) {
         return;
     char *full = *path ? command_full_path(c->state, path) : stet_strdup(c->state->root);
     stet_error err = STET_ERROR_INIT;
-    stet_status status = stet_watch_add_names(c->listens, full, &err);
+    int number;
+    stet_status status = stet_watch_add_names(c->listens, full, &number, &err);
     if (status == STET_NOT_FOUND) { /* it may come to be: that is told by the directory above it */
         char *slash = strrchr(full, '/');
         if (*path && slash && slash > full + strlen(c->state->root)) {

@@ -44,6 +44,7 @@ typedef struct command_run {
     char *late;          /* a file that matched when the command began, and is not one of its inputs; or NULL */
     stet_names heard;    /* added or removed files that only words match */
     stet_names links;    /* on the way to what it reads: listened to as well */
+    stet_map held;       /* directories on the way to what it reads (command_above.c) */
     command_entry entry; /* a cache hit */
     stet_task *task;
     uv_work_t work;
@@ -125,6 +126,12 @@ void command_guard_begin(command_run *c);
 /* Was any of them written, moved or replaced since? True if unsure. Ends the watch. */
 bool command_guard_heard(command_run *c);
 void command_guard_end(command_run *c);
+
+/* In command_above.c. Lists the directories above what it reads; as words for the supervisor: those that are there. */
+void command_above_list(command_run *c);
+void command_above_paths(const command_run *c, command_words *out);
+/* One of them that was moved while the command ran, as far as can be told, or NULL; caller frees. Any thread. */
+char *command_above_moved(command_run *c);
 
 /* Begins to watch the directories of the patterns; command_guard_begin calls it. */
 void command_patterns_begin(command_run *c);

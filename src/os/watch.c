@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/map.h"
@@ -79,9 +80,15 @@ stet_status stet_watch_add(stet_watch *w, const char *dir, stet_error *err) {
     return stet_watch_place(w, dir, false, &number, err);
 }
 
-stet_status stet_watch_add_names(stet_watch *w, const char *dir, stet_error *err) {
-    int number;
-    return place(w, dir, NAMES | IN_ONLYDIR, &number, err);
+stet_status stet_watch_add_names(stet_watch *w, const char *dir, int *number, stet_error *err) {
+    return place(w, dir, NAMES | IN_ONLYDIR, number, err);
+}
+
+stet_status stet_watch_hold(stet_watch *w, const char *path, int *number, stet_error *err) {
+    struct stat st;
+    bool dir = stet_sys_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    const uint32_t self = IN_DELETE_SELF | IN_MOVE_SELF | IN_MASK_ADD;
+    return place(w, path, dir ? self | IN_ONLYDIR : self | IN_MODIFY | IN_ATTRIB, number, err);
 }
 
 /* Forgets a watch number; the caller frees the name of the directory. */

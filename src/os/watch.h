@@ -40,7 +40,10 @@ STET_CHECKED stet_status stet_watch_open(stet_watch **out, stet_error *err);
 STET_CHECKED stet_status stet_watch_add(stet_watch *w, const char *dir, stet_error *err);
 /* The same, but only reports what is added to the directory and removed from it: writing to files in it fills no queue.
  * A directory is added in one of the two ways. */
-STET_CHECKED stet_status stet_watch_add_names(stet_watch *w, const char *dir, stet_error *err);
+STET_CHECKED stet_status stet_watch_add_names(stet_watch *w, const char *dir, int *number, stet_error *err);
+/* Only reports that a directory itself was moved or removed or, for a file, that anything was done to it or its names. `*number`
+ * is that of its events. A directory that is watched in another way stays so. */
+STET_CHECKED stet_status stet_watch_hold(stet_watch *w, const char *path, int *number, stet_error *err);
 void stet_watch_remove(stet_watch *w, const char *dir);
 /* The same for callers that keep their own record by the kernel's number. The number identifies the file or directory
  * and not its name: a directory that has two names, or was moved, has one number. `file`: the path may be a file;

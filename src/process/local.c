@@ -185,6 +185,10 @@ static void take_line(stet_local *l, drive *d, const char *line, size_t len) {
         stet_task *t = task_of(l, d, number);
         if (t)
             t->end.removed = true;
+    } else if (sscanf(text, "V %lld", &number) == 1) {
+        stet_task *t = task_of(l, d, number);
+        if (t)
+            t->end.moved = true;
     } else if (sscanf(text, "K %lld", &number) == 1) {
         stet_task *t = task_of(l, d, number);
         if (t)
@@ -565,6 +569,7 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
     stet_wire_list(&b, r->outputs ? r->outputs : none);
     stet_wire_list(&b, r->notes ? r->notes : none);
     stet_wire_list(&b, r->collect ? r->collect : none);
+    stet_wire_list(&b, r->held ? r->held : none);
     stet_own_release(&own);
     status = send_all(l, &b, err);
     stet_buf_release(&b);

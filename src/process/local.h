@@ -99,7 +99,10 @@ typedef struct stet_local_request {
     /* Paths that it writes, relative to `top`, or NULL. Another command that writes one of them finds this one. If one of
      * them is removed while it runs, its end says so. */
     const char *const *outputs;
-    const char *top;          /* absolute; NULL: nobody looks whether outputs are removed */
+    const char *top; /* absolute; NULL: nobody looks whether outputs are removed */
+    /* Files and directories that are to stay what they are, absolute, or NULL. If a directory is moved or removed while
+     * it runs, or anything is done to a file, or one of them is not there, its end says so. */
+    const char *const *held;
     const char *const *notes; /* lines that stet_task_note returns to a client that finds it later, or NULL */
     bool in_turn;             /* start it only in the turn that this client took last */
     const char *input;        /* its standard input; NULL: none */
@@ -120,6 +123,7 @@ typedef struct stet_task_end {
     stet_proc_exit exit;
     bool timed_out;
     bool removed;   /* one of its outputs was removed or moved away while it ran, by itself or by somebody else */
+    bool moved;     /* something that is to stay what it is was moved, removed or changed while it ran */
     bool cancelled; /* ended on request, by any client: how it ended says nothing about it */
     int64_t started_ns, ended_ns; /* UTC */
     int64_t out_size, err_size;   /* of its standard streams when it ended; -1: not known */

@@ -9,6 +9,7 @@
  *      must wait for it or end it.
  *   3. Where the kernel tells, an output that is removed while its command runs is recorded before its end: what the
  *      command writes after that is not all that it has written.
+ *      So is that something was moved or changed that is to stay what it is (`held`).
  *   4. The files of a command are collected, and its own directory is removed, before its end is recorded.
  *   5. A command that was stopped, or that failed, has ended when everything that it started has. One that exited 0 may
  *      leave processes behind.
@@ -31,6 +32,8 @@
 
 #define ALIVE_MS 60000 /* whoever asks whether a supervisor lives holds its lock for moments */
 
+typedef STET_VEC(int) watches; /* their numbers */
+
 typedef struct child {
     int64_t number;
     stet_proc proc;
@@ -39,8 +42,10 @@ typedef struct child {
     bool over; /* the command itself: `exit` and `ended_ns` are set, and what it started is being ended */
     stet_proc_exit exit;
     int64_t ended_ns;
-    stet_watch *watch;  /* directories of its outputs, or NULL */
+    stet_watch *watch;  /* directories of its outputs, and what is held; or NULL */
     stet_names outputs; /* absolute */
+    watches dirs, held; /* directories of outputs, and what is to stay what it is */
+    bool removed, moved;
     char *work;         /* its own directory, or NULL */
     stet_names collect; /* absolute */
     stet_lock *lock;    /* NULL: none */
@@ -52,7 +57,8 @@ typedef struct request {
     const char *key, *node, *cwd, *turn, *top, *lock, *work; /* work: its own directory, or "" */
     int64_t has_input, timeout, memory, cpu, file;
     STET_VEC(const char *) words;
-    size_t at[5]; /* where in `words` are: the command, its environment, what it writes, notes, files to collect */
+    /* Where in `words` are: the command, its environment, what it writes, notes, files to collect, what is held. */
+    size_t at[6];
 } request;
 
 /* A command that waits for its lock. */
@@ -144,37 +150,65 @@ static void add_path(stet_buf *line, const char *path) {
 
 /* 3. As far as the kernel can tell. */
 static void watch_outputs(child *c, const char *top, const char *const *outputs) {
-    stet_status status = *top && *outputs ? stet_watch_open(&c->watch, NULL) : STET_NOT_FOUND;
-    for (; *outputs && status == STET_OK; outputs++) {
+    for (; *top && *outputs; outputs++) {
         char *full = (*outputs)[0] == '/' ? stet_strdup(*outputs) : stet_file_join(top, *outputs),
              *dir = stet_file_dirname(full);
         *stet_vec_add(&c->outputs) = full;
-        status = stet_watch_add_names(c->watch, dir, NULL);
+        int number;
+        if (stet_watch_add_names(c->watch, dir, &number, NULL) == STET_OK)
+            *stet_vec_add(&c->dirs) = number;
         stet_free(dir);
-    }
-    if (status != STET_OK) {
-        stet_watch_close(c->watch);
-        c->watch = NULL;
     }
 }
 
-static bool was_removed(child *c) {
+/* What is not there any more was moved before it could be watched. */
+static void hold(child *c, const char *const *paths) {
+    int number;
+    for (; *paths; paths++) {
+        stet_status status = stet_watch_hold(c->watch, *paths, &number, NULL);
+        if (status == STET_OK)
+            *stet_vec_add(&c->held) = number;
+        c->moved |= status == STET_NOT_FOUND;
+    }
+}
+
+static void watch(child *c, const request *r) {
+    const char *const *outputs = r->words.at + r->at[2], *const *held = r->words.at + r->at[5];
+    if ((!*outputs && !*held) || stet_watch_open(&c->watch, NULL) != STET_OK)
+        return;
+    watch_outputs(c, r->top, outputs);
+    hold(c, held);
+}
+
+static bool is_in(const watches *w, int number) {
+    for (size_t i = 0; i < w->len; i++)
+        if (w->at[i] == number)
+            return true;
+    return false;
+}
+
+/* Sets `removed` and `moved`. */
+static void hear(child *c) {
     stet_watch_event e;
-    bool removed = false;
-    stet_status status = STET_OK;
-    while (c->watch && !removed && (status = stet_watch_next(c->watch, &e, NULL)) == STET_OK) {
-        removed = e.kind == STET_WATCH_OVERFLOW || !*e.name;
-        char *path = removed || e.kind != STET_WATCH_REMOVED ? NULL : stet_file_join(e.dir, e.name);
-        for (size_t i = 0; path && i < c->outputs.len && !removed; i++)
-            removed = strcmp(c->outputs.at[i], path) == 0;
+    stet_status status = STET_NOT_FOUND;
+    while (c->watch && (status = stet_watch_next(c->watch, &e, NULL)) == STET_OK) {
+        bool itself = e.kind != STET_WATCH_OVERFLOW && !*e.name;
+        c->moved |= e.kind == STET_WATCH_OVERFLOW || (itself && is_in(&c->held, e.number));
+        c->removed |= e.kind == STET_WATCH_OVERFLOW || (itself && is_in(&c->dirs, e.number));
+        char *path = *e.name && e.kind == STET_WATCH_REMOVED ? stet_file_join(e.dir, e.name) : NULL;
+        for (size_t i = 0; path && i < c->outputs.len && !c->removed; i++)
+            c->removed = strcmp(c->outputs.at[i], path) == 0;
         stet_free(path);
     }
-    return removed || (c->watch && status != STET_OK && status != STET_NOT_FOUND);
+    if (status != STET_OK && status != STET_NOT_FOUND)
+        c->removed = c->moved = true;
 }
 
 static void child_release(child *c) {
     stet_watch_close(c->watch);
     stet_names_release(&c->outputs);
+    stet_vec_release(&c->dirs);
+    stet_vec_release(&c->held);
     stet_names_release(&c->collect);
     stet_free(c->work);
     stet_lock_close(c->lock);
@@ -195,7 +229,7 @@ static bool take_request(stet_wire *w, request *r) {
     r->memory = stet_wire_take_int(w);
     r->cpu = stet_wire_take_int(w);
     r->file = stet_wire_take_int(w);
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < 6; k++) {
         r->at[k] = r->words.len;
         for (int64_t n = stet_wire_take_int(w); n > 0 && !w->bad; n--)
             *stet_vec_add(&r->words) = stet_wire_take_text(w);
@@ -282,7 +316,7 @@ static void launch(supervisor *s, const request *r, stet_lock *lock) {
                         .announce = announce,
                         .announce_fd = s->journal};
     if (status == STET_OK) {
-        watch_outputs(&c, r->top, r->words.at + r->at[2]);
+        watch(&c, r);
         for (size_t i = r->at[4]; r->words.at[i]; i++)
             *stet_vec_add(&c.collect) = stet_file_join(r->cwd, r->words.at[i]);
         status = stet_proc_spawn(&o, &c.proc, &err);
@@ -508,8 +542,11 @@ static void reap(supervisor *s) {
             continue;
         }
         char line[128];
-        if (was_removed(c)) {
-            snprintf(line, sizeof line, "D %lld\n", (long long)c->number);
+        hear(c);
+        for (int k = 0; k < 2; k++) {
+            if (!(k ? c->moved : c->removed))
+                continue;
+            snprintf(line, sizeof line, "%s %lld\n", k ? "V" : "D", (long long)c->number);
             say(s, line);
         }
         collect(s, c);
