@@ -609,9 +609,17 @@ static stet_status watch(driver *d, stet_error *err) {
 /* The run that is continued, and the argument that this run alone has. */
 static stet_status take_argument(driver *d, stet_error *err) {
     stet_status status = d->spec->dry_run ? drive_settle_lent(d, true, err) : STET_OK;
-    if (status == STET_OK && d->spec->run_id)
+    if (status == STET_OK && (d->spec->run_id || d->spec->begun))
         status = drive_continue_run(d, err);
-    return status == STET_OK ? drive_lend(d, err) : status;
+    if (status == STET_OK)
+        status = drive_lend(d, err);
+    bool exists;
+    stet_value argument;
+    if (status == STET_OK)
+        status = drive_argument(d, &exists, &d->argument_seq, &argument, err);
+    if (status == STET_OK)
+        stet_value_release(argument);
+    return status;
 }
 
 static stet_status drive(driver *d, stet_error *err) {
@@ -649,6 +657,7 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
                             .may_make = drive_may_make,
                             .accept_read = drive_accept_read,
                             .files_of = drive_files_of,
+                            .done_at = spec->run_id ? drive_done_at : NULL,
                             .jobs = spec->jobs,
                             .stop_on_failure = spec->stop_on_failure};
     stet_status status = drive_open(&d, 0, &opts, err);

@@ -62,6 +62,8 @@ typedef struct stet_drive_spec {
     const char *run_id;           /* continue this run, or NULL */
     const char *actor;            /* or NULL */
     stet_value provenance;        /* of the run file, or null */
+    /* The run that is about to be created; another status than STET_OK ends the drive. May be NULL. */
+    stet_status (*begun)(void *ctx, const char *run_id, stet_error *err);
     const stet_drive_event *send; /* sent first; or NULL */
     bool watch;                   /* continue until cancelled, processing what others commit */
     void *ctx;

@@ -35,6 +35,8 @@ typedef struct driver {
     bool lent;            /* the argument is to be given back */
     bool own_argument;    /* and is not what the piece has without the run */
     bool lent_at_setup;
+    int64_t argument_seq;    /* of the argument's revision when the run began */
+    stet_names effects_done; /* effects of the run that are not stored yet */
     stet_runfile *run;
     bool run_failed; /* the run's files can't be written: reported once, at the end */
     stet_error run_error;
@@ -54,6 +56,7 @@ typedef struct driver {
 void drive_on_event(void *ctx, const stet_sched_event *e);
 void drive_on_log(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
 bool drive_is_cancelled(void *ctx);
+int64_t drive_done_at(void *ctx, const char *piece, const char *node);
 /* Opens the run that is continued, before anything of it runs. STET_CONFLICT: it is completed. */
 STET_CHECKED stet_status drive_continue_run(driver *d, stet_error *err);
 /* Records the argument. `ended`: if it is another than before, others have changed it, and the run says so. */
@@ -78,7 +81,7 @@ STET_CHECKED stet_status drive_give_back(driver *d, stet_error *err);
 /* {PIECE: ...} that is lent now, or null. The caller releases it. */
 STET_CHECKED stet_status drive_any_lent(stet_space *space, int64_t branch, stet_value *out, stet_error *err);
 /* The argument of the driven piece as it is now. The caller releases it. */
-STET_CHECKED stet_status drive_argument(driver *d, bool *exists, stet_value *out, stet_error *err);
+STET_CHECKED stet_status drive_argument(driver *d, bool *exists, int64_t *seq, stet_value *out, stet_error *err);
 /* In setup.c: finds the piece that the spec names and sets it up, and every piece whose pattern file has changed. */
 STET_CHECKED stet_status drive_prepare(driver *d, stet_error *err);
 /* Looks at the driven piece as it is stored now: `stored` and `branch` of the driver. STET_NOT_FOUND: it was deleted,

@@ -10,9 +10,8 @@
 #include "os/file.h"
 #include "scheduler/standing.h"
 
-/* Bytes of an argument and of a result that a run keeps. */
-#define ARGUMENT_MAX ((size_t)4 << 20)
-#define RESULT_MAX   ((size_t)1 << 20)
+/* Bytes of a result that a run keeps. */
+#define RESULT_MAX ((size_t)1 << 20)
 
 static bool fits(stet_value v, size_t max) {
     size_t len;
@@ -21,24 +20,23 @@ static bool fits(stet_value v, size_t max) {
     return len <= max;
 }
 
-/* The argument that the run has; false: there is none, or it is too large to be kept. The caller releases it. */
-static bool argument_to_keep(driver *d, stet_value *out) {
+/* The argument that the run has; false: there is none. The caller releases it. */
+static bool argument_to_keep(driver *d, int64_t *seq, stet_value *out) {
     bool exists;
-    if (drive_argument(d, &exists, out, NULL) != STET_OK)
-        return false;
-    if (exists && fits(*out, ARGUMENT_MAX))
-        return true;
-    stet_value_release(*out);
-    return false;
+    return drive_argument(d, &exists, seq, out, NULL) == STET_OK && exists;
 }
 
+/* Any revision of the argument since the run began may have been read: also one that was taken back before the run wrote
+ * its argument down. */
 void drive_keep_argument(driver *d, bool ended) {
     stet_value argument;
-    if (!argument_to_keep(d, &argument))
+    int64_t seq;
+    if (!argument_to_keep(d, &seq, &argument))
         return;
     if (d->own_argument)
         stet_runfile_option(d->run, "ownArgument", stet_value_bool(true));
-    if (stet_runfile_argument(d->run, argument) && ended)
+    bool other = stet_runfile_argument(d->run, argument);
+    if (ended && (other || seq != d->argument_seq))
         stet_runfile_summary(d->run, "argumentChanged", stet_value_bool(true));
     stet_value_release(argument);
 }
@@ -89,7 +87,10 @@ static void begin_run(driver *d) {
                                   .options = options,
                                   .provenance = d->spec->provenance,
                                   .stage = STET_STAGE_RUNNING};
-        spec.has_argument = argument_to_keep(d, &spec.argument);
+        int64_t seq;
+        spec.has_argument = argument_to_keep(d, &seq, &spec.argument);
+        spec.named = d->spec->begun;
+        spec.named_ctx = d->spec->ctx;
         status = stet_runfile_create(d->project, &spec, &d->run, &d->run_error);
         if (spec.has_argument)
             stet_value_release(spec.argument);
@@ -132,6 +133,43 @@ static void report_progress(driver *d, bool ended) {
     stet_buf_release(&note);
 }
 
+int64_t drive_done_at(void *ctx, const char *piece, const char *node) {
+    driver *d = ctx;
+    stet_runfile_effect_state was;
+    if (!d->run || strcmp(piece, d->piece) != 0 || !stet_runfile_effect_of(d->run, node, &was))
+        return 0;
+    if (was.stored > 0)
+        return was.stored;
+    /* Killed after it was stored, before the run knew of it? */
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    stet_action_key key = stet_piece_action(d->stored, node);
+    int64_t at = 0;
+    if (stet_observe_find(d->space, d->branch, &key, &arena, &r, NULL) == STET_OK && r.observed && !r.failed &&
+        r.observed_at >= was.begun && r.time_ms >= was.begun_ms)
+        at = r.observed_at;
+    stet_arena_release(&arena);
+    return at;
+}
+
+/* Which effects the run did is written down, for the case that the run is stopped or killed and continued. */
+static void note_effects(driver *d, const stet_sched_event *e) {
+    int64_t seq;
+    if (!d->run || (e->kind == STET_SCHED_FLUSHED && d->effects_done.len == 0) ||
+        (e->kind != STET_SCHED_FLUSHED && (!e->effect || strcmp(e->piece, d->piece) != 0)) ||
+        stet_space_seq(d->space, &seq, NULL) != STET_OK)
+        return;
+    if (e->kind == STET_SCHED_STARTED) {
+        stet_runfile_effect(d->run, e->node, false, seq);
+    } else if (e->kind == STET_SCHED_DONE) {
+        *stet_vec_add(&d->effects_done) = stet_strdup(e->node);
+    } else if (e->kind == STET_SCHED_FLUSHED) {
+        for (size_t i = 0; i < d->effects_done.len; i++)
+            stet_runfile_effect(d->run, d->effects_done.at[i], true, seq);
+        stet_names_release(&d->effects_done);
+    }
+}
+
 void drive_on_event(void *ctx, const stet_sched_event *e) {
     driver *d = ctx;
     bool listed = e->effect || e->verifier || !e->synchronous;
@@ -150,7 +188,7 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
     } else if (e->kind == STET_SCHED_DONE) {
         stet_task_status was;
         bool there = d->run && stet_runfile_has_task(d->run, e->node, &was);
-        if (there || (d->run && listed))
+        if ((there && was != STET_TASK_COMPLETED) || (!there && d->run && listed))
             stet_runfile_task_done(d->run, e->node, NULL);
     } else if (e->kind == STET_SCHED_FAILED || e->kind == STET_SCHED_ASIDE) {
         begin_run(d);
@@ -164,6 +202,7 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
         if (d->run && stet_runfile_has_task(d->run, e->node, &was))
             stet_runfile_task_reset(d->run, e->node);
     }
+    note_effects(d, e);
     if (d->run && stet_runfile_tick(d->run, &d->run_error) != STET_OK)
         d->run_failed = true;
     bool ended = e->kind != STET_SCHED_STARTED && e->kind != STET_SCHED_FLUSHED;
@@ -324,6 +363,36 @@ static void end_broken(driver *d, stet_status status, const stet_error *err) {
         d->run_failed = true;
 }
 
+/* The piece goes back to its own argument, so that the result is found here alone. After a failure, and in what a run of a
+ * part did not ask for, there may be values of another argument. */
+static void keep_result(driver *d) {
+    const stet_drive_outcome *o = d->out;
+    bool whole = o->report.failed == 0 && o->report.aside == 0 && o->report.waiting == 0 && o->report.left == 0 &&
+                 o->result_error.status == STET_OK;
+    if (!d->lent || !o->has_result || !whole || !fits(o->result, RESULT_MAX))
+        return;
+    if (!o->part) {
+        stet_runfile_result(d->run, o->result);
+        return;
+    }
+    stet_value parts = stet_value_object();
+    for (size_t i = 0; i < stet_value_count(d->spec->demand); i++) {
+        stet_value name = stet_value_at(d->spec->demand, i), envelope = stet_value_object(), v;
+        size_t len;
+        const char *text = stet_value_as_string(&name, &len);
+        stet_path path = STET_PATH_INIT;
+        stet_value_put(&envelope, "value", stet_value_retain(o->result));
+        if (stet_drive_demand_path(text, &path, NULL) == STET_OK &&
+            stet_path_lookup(envelope, stet_path_ref(&path), &v))
+            stet_value_put_n(&parts, text, len, stet_value_retain(v));
+        stet_path_release(&path);
+        stet_value_release(envelope);
+    }
+    if (stet_value_count(parts) > 0)
+        stet_runfile_summary(d->run, "resultParts", stet_value_retain(parts));
+    stet_value_release(parts);
+}
+
 stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
     const stet_sched_report *r = &d->out->report;
     stet_observe_stood(d->space, (int64_t)d->out->stood);
@@ -356,9 +425,8 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
         bool there = status == STET_OK && drive_look(d, NULL) == STET_OK;
         if (there)
             drive_keep_argument(d, true);
-        /* The piece goes back to its own argument, so that the result is found here alone. */
-        if (d->lent && d->out->has_result && fits(d->out->result, RESULT_MAX))
-            stet_runfile_result(d->run, d->out->result);
+        if (there)
+            keep_result(d);
         if (status == STET_OK) {
             agree(d);
             stet_runfile_summary(d->run, "savedMs", stet_value_int(there ? time_saved(d) : 0));
@@ -381,6 +449,7 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
         d->run = NULL;
     }
     stet_map_release(&d->failed);
+    stet_names_release(&d->effects_done);
     stet_estimate_free(d->estimate);
     d->estimate = NULL;
     if (d->run_failed && status == STET_OK) {

@@ -7,15 +7,46 @@
 #include "fleet/state.h"
 #include "os/file.h"
 
+static char *run_dir(const stet_project *project, const char *id) {
+    char *relative = stet_asprintf("runs/%s", id), *dir = stet_project_path(project, relative);
+    stet_free(relative);
+    return dir;
+}
+
+/* An entry of the queue names its run before the run is made. */
+static bool is_there(const stet_project *project, const char *id) {
+    char *dir = run_dir(project, id);
+    bool there = stet_file_exists(dir);
+    stet_free(dir);
+    return there;
+}
+
+/* Has somebody else brought the run to its end? Then what was asked for is done. */
+static bool is_completed(const stet_project *project, const char *id) {
+    char *dir = run_dir(project, id), *path = stet_file_join(dir, "state.json");
+    stet_state state;
+    bool completed = stet_state_read(path, id, NULL, &state, NULL) == STET_OK;
+    if (completed) {
+        completed = stet_state_refuse_completed(&state, id, NULL) == STET_CONFLICT;
+        stet_state_release(&state);
+    }
+    stet_free(path);
+    stet_free(dir);
+    return completed;
+}
+
 /* What the run says about itself: its piece, what is demanded of it, and the argument that it has. */
 static stet_status continue_from(stet_project *project, const char *id, stet_state *state, stet_drive_spec *spec,
-                                 stet_value hold[4], stet_error *err) {
-    char *relative = stet_asprintf("runs/%s/state.json", id), *path = stet_project_path(project, relative);
+                                 stet_value hold[5], stet_error *err) {
+    char *dir = run_dir(project, id), *path = stet_file_join(dir, "state.json");
     stet_status status = stet_state_read(path, id, NULL, state, err);
-    stet_free(path);
-    stet_free(relative);
     if (status == STET_OK)
         status = stet_state_refuse_completed(state, id, err);
+    if (status == STET_OK)
+        status = stet_runfile_read_argument(dir, state, &spec->own_argument, &hold[4], err);
+    spec->argument = hold[4];
+    stet_free(path);
+    stet_free(dir);
     if (status != STET_OK)
         return status;
     stet_value options = stet_value_get(state->root, "options"), inputs = stet_value_get(state->root, "inputs");
@@ -26,7 +57,6 @@ static stet_status continue_from(stet_project *project, const char *id, stet_sta
     spec->branch = stet_value_text_at(options, "branch", &hold[3]);
     spec->demand = stet_value_get(options, "demand");
     spec->nodes = stet_value_get(options, "nodes");
-    spec->own_argument = stet_value_find(state->root, "argument", 8, &spec->argument);
     /* One that has begun has its inputs in its argument. */
     if (!begun && stet_value_type(inputs) == STET_TYPE_OBJECT)
         spec->lend = inputs;
@@ -49,7 +79,8 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
     stet_status status = stet_project_open(q->root, &project, err);
     if (status != STET_OK)
         return status;
-    stet_drive_spec spec = {.run_id = q->run_id,
+    bool named = q->app || q->workflow, again = q->run_id && (!named || is_there(project, q->run_id));
+    stet_drive_spec spec = {.run_id = again ? q->run_id : NULL,
                             .actor = q->actor,
                             .retry_failed = true,
                             .record = true,
@@ -58,11 +89,13 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
                             .no_wait = q->no_wait,
                             .ctx = q->context,
                             .cancelled = q->cancelled,
+                            .begun = again ? NULL : q->begun,
                             .progress = q->progress};
     stet_state state = {0};
     char *file = NULL;
-    stet_value hold[4];
-    if (q->run_id) {
+    stet_value hold[5] = {stet_value_null(), stet_value_null(), stet_value_null(), stet_value_null(),
+                          stet_value_null()};
+    if (again) {
         status = continue_from(project, q->run_id, &state, &spec, hold, err);
     } else {
         /* The name of a pattern file of the project, otherwise of a piece. */
@@ -101,6 +134,14 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
         }
         stet_drive_outcome_release(&o);
     }
+    if (status == STET_CONFLICT && q->no_wait && again && is_completed(project, q->run_id)) {
+        if (err)
+            stet_error_clear(err);
+        *out = (stet_drive_result){.verdict = STET_DRIVE_COMPLETED};
+        snprintf(out->run_id, sizeof out->run_id, "%s", q->run_id);
+        status = STET_OK;
+    }
+    stet_value_release(hold[4]);
     stet_state_release(&state);
     stet_free(file);
     stet_project_close(project);

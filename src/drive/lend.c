@@ -92,7 +92,7 @@ bool drive_lends(const stet_drive_spec *spec) {
     return spec->own_argument || stet_value_count(spec->lend) > 0;
 }
 
-stet_status drive_argument(driver *d, bool *exists, stet_value *out, stet_error *err) {
+stet_status drive_argument(driver *d, bool *exists, int64_t *seq, stet_value *out, stet_error *err) {
     char *id = stet_piece_part(d->piece, "argument", NULL);
     stet_docname name = stet_piece_at(d->piece, id);
     stet_doc_state state = {0};
@@ -100,6 +100,7 @@ stet_status drive_argument(driver *d, bool *exists, stet_value *out, stet_error 
     stet_status status = stet_space_load(d->space, d->branch, &name, -1, &state, err);
     *exists = status == STET_OK && state.exists && stet_value_find(state.value, "value", 5, &v);
     *out = *exists ? stet_value_retain(v) : stet_value_null();
+    *seq = state.seq;
     if (status == STET_OK)
         stet_value_release(state.value);
     stet_free(id);

@@ -20,23 +20,25 @@
 #define TAIL_LEN  (sizeof TAIL_OPEN - 1 + STET_HASH_HEX - 1 + 3) /* "}\n */
 
 static bool path_allowed(const char *path) {
-    if (strcmp(path, "state.json") == 0 || strcmp(path, "events.jsonl") == 0)
+    if (strcmp(path, "state.json") == 0 || strcmp(path, "events.jsonl") == 0 || strcmp(path, "argument.json") == 0)
         return true;
     return strncmp(path, "logs/", 5) == 0 && stet_run_id_valid(path + 5, strlen(path + 5));
 }
 
 static stet_status list_files(const char *run_dir, stet_names *out, stet_error *err) {
-    static const char *const fixed[] = {"state.json", "events.jsonl"};
+    static const char *const fixed[] = {"state.json", "events.jsonl", "argument.json"};
     stet_error why = STET_ERROR_INIT;
     stet_names logs = {0};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         char *path = stet_file_join(run_dir, fixed[i]);
         if (stet_file_exists(path))
             *stet_vec_add(out) = stet_strdup(fixed[i]);
         stet_free(path);
     }
     char *dir = stet_file_join(run_dir, "logs");
-    stet_status st = stet_file_list(dir, &logs, &why);
+    stet_status st = stet_runfile_check_logs(run_dir, &why);
+    if (st == STET_OK)
+        st = stet_file_list(dir, &logs, &why);
     stet_free(dir);
     if (st == STET_NOT_FOUND) {
         stet_error_clear(&why);

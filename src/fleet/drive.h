@@ -23,7 +23,7 @@ typedef enum stet_drive_verdict {
 
 typedef struct stet_drive_request {
     const char *root;     /* real path of the project */
-    const char *run_id;   /* the run to continue; NULL: start one */
+    const char *run_id;   /* the run to continue, if it is there or `app` and `workflow` are NULL; NULL: start one */
     const char *app;      /* what to start if run_id is NULL: a pattern or piece */
     const char *workflow; /* the same, by workflow */
     stet_value inputs;    /* object or null, if run_id is NULL */
@@ -35,6 +35,8 @@ typedef struct stet_drive_request {
     /* Called between tasks: stop? May be NULL. `context` is the caller's. */
     bool (*cancelled)(void *context);
     void (*progress)(void *context, int64_t done, int64_t total, const char *note);
+    /* A run begins, of which nothing is on disk yet; another status than STET_OK ends the drive. May be NULL. */
+    stet_status (*begun)(void *context, const char *run_id, stet_error *err);
     void *context;
 } stet_drive_request;
 

@@ -84,10 +84,13 @@ static void copy_tasks(stet_runfile *run, stet_value tasks) {
     }
 }
 
-static stet_status make_rerun(stet_project *p, const stet_state *s, stet_value overrides, stet_value link,
-                              const char *actor, char new_id[STET_RUN_ID_MAX + 1], stet_error *err) {
-    stet_value app = stet_value_get(s->root, "app"), keep[6], inputs = stet_value_get(s->root, "inputs"),
-               argument = stet_value_null();
+static stet_status make_rerun(stet_project *p, const char *dir, const stet_state *s, stet_value overrides,
+                              stet_value link, const char *actor, char new_id[STET_RUN_ID_MAX + 1], stet_error *err) {
+    stet_value app = stet_value_get(s->root, "app"), keep[6], inputs = stet_value_get(s->root, "inputs"), argument;
+    bool has_argument;
+    stet_status st = stet_runfile_read_argument(dir, s, &has_argument, &argument, err);
+    if (st != STET_OK)
+        return st;
     inputs = stet_value_type(inputs) == STET_TYPE_OBJECT ? stet_value_retain(inputs) : stet_value_object();
     for (size_t i = 0; i < stet_value_count(overrides); i++) {
         size_t len;
@@ -102,13 +105,13 @@ static stet_status make_rerun(stet_project *p, const stet_state *s, stet_value o
                               .title = stet_value_text_at(s->root, "title", &keep[5]),
                               .actor = actor,
                               .inputs = inputs,
-                              .has_argument = stet_value_find(s->root, "argument", 8, &argument),
+                              .has_argument = has_argument,
                               .argument = argument,
                               .options = stet_value_get(s->root, "options"),
                               .provenance = link};
     spec.name = spec.app_id ? spec.app_id : spec.workflow_id;
     stet_runfile *run = NULL;
-    stet_status st = stet_runfile_create(p, &spec, &run, err);
+    st = stet_runfile_create(p, &spec, &run, err);
     if (st == STET_OK) {
         copy_tasks(run, stet_value_get(s->root, "tasks"));
         snprintf(new_id, STET_RUN_ID_MAX + 1, "%s", stet_runfile_id(run));
@@ -116,6 +119,7 @@ static stet_status make_rerun(stet_project *p, const stet_state *s, stet_value o
         stet_runfile_close(run);
     }
     stet_value_release(inputs);
+    stet_value_release(argument);
     return st;
 }
 
@@ -137,12 +141,11 @@ stet_status stet_runs_rerun(const stet_registry *reg, const stet_fleet_record *r
         stet_buf_release(&b);
     }
     stet_value_release(owner);
-    stet_free(dir);
     stet_value link = rerun_link(r, reason, actor);
     if (st == STET_OK)
         st = stet_project_open(r->repo, &p, err);
     if (st == STET_OK)
-        st = make_rerun(p, &s, overrides, link, actor, new_id, err);
+        st = make_rerun(p, dir, &s, overrides, link, actor, new_id, err);
     if (st == STET_OK) {
         /* The new run also names its origin, so that the link survives a failure here. */
         stet_value changes = stet_value_object();
@@ -152,6 +155,7 @@ stet_status stet_runs_rerun(const stet_registry *reg, const stet_fleet_record *r
     }
     stet_project_close(p);
     stet_state_release(&s);
+    stet_free(dir);
     if (st == STET_OK)
         *provenance = link;
     else

@@ -577,6 +577,19 @@ stet_status stet_queue_renew(const stet_queue *q, const char *id, const char *to
     return end(&t, STET_OK, err);
 }
 
+stet_status stet_queue_begun(const stet_queue *q, const char *id, const char *token, const char *run_id,
+                             stet_error *err) {
+    txn t;
+    size_t index;
+    stet_status st = begin(q, &t, err);
+    if (st != STET_OK || (st = find_leased(&t, id, token, &index, err)) != STET_OK)
+        return st;
+    stet_value e = take(&t, index);
+    st = text_member(&e, "runId", run_id, err);
+    stet_value_put_at(&t.entries, index, e);
+    return end(&t, st, err);
+}
+
 stet_status stet_queue_settle(const stet_queue *q, const char *id, const char *token, stet_queue_outcome outcome,
                               int64_t retry_ms, const char *run_id, const char *note, stet_value *entry,
                               stet_error *err) {

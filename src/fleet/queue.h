@@ -104,6 +104,9 @@ STET_CHECKED stet_status stet_queue_lease_but(const stet_queue *q, const char *r
 /* STET_CONFLICT: the lease no longer belongs to this token. */
 STET_CHECKED stet_status stet_queue_renew(const stet_queue *q, const char *id, const char *token, int64_t lease_ms,
                                           stet_error *err);
+/* The entry gets this run. STET_CONFLICT: the lease no longer belongs to this token. */
+STET_CHECKED stet_status stet_queue_begun(const stet_queue *q, const char *id, const char *token, const char *run_id,
+                                          stet_error *err);
 typedef enum stet_queue_outcome {
     STET_OUTCOME_DONE,
     /* A verdict: the drive failed. */

@@ -158,7 +158,8 @@ static void derive_work(stet_value root, stet_arena *arena, stet_fleet_record *r
         r->part += stet_value_count(part) > 0;
         stet_value_put(&v, of_part[i], stet_value_retain(part));
     }
-    if (r->piece[0] != 0 && stet_value_find(root, "argument", 8, &argument)) {
+    if (r->piece[0] != 0 &&
+        (stet_value_find(root, "argument", 8, &argument) || stet_value_find(root, "argumentFile", 12, &argument))) {
         stet_value_put(&v, "argument", stet_value_retain(argument));
         r->work = hash_text(v, arena);
     }

@@ -82,6 +82,11 @@ static stet_status write_events(stet_runfile *run) {
     return st;
 }
 
+void stet_runfile_write_events(stet_runfile *run) {
+    if (stet_runfile_good(run) && write_events(run) != STET_OK)
+        return; /* sticks */
+}
+
 static stet_status write_state(stet_runfile *run, const char *path) {
     int64_t now = stet_clock_monotonic_us();
     stet_value active = stet_value_get(run->summary, ACTIVE_MEMBER);
@@ -198,8 +203,6 @@ static stet_value first_state(const stet_project *p, const char *id, const stet_
     stet_value_put(&s, "title", stet_runfile_text(title));
     stet_value_put(&s, "loopStage", stet_value_string(stet_stage_name(spec->stage)));
     stet_value_put(&s, "inputs", object_or_empty(spec->inputs));
-    if (spec->has_argument)
-        stet_value_put(&s, "argument", stet_value_retain(spec->argument));
     stet_value_put(&s, "options", object_or_empty(spec->options));
     stet_value_put(&s, "labels",
                    stet_value_type(spec->labels) == STET_TYPE_ARRAY ? stet_value_retain(spec->labels)
@@ -222,6 +225,9 @@ static stet_status place(stet_runfile *run, const char *runs, const stet_runfile
         set_paths(run, temp);
         st = stet_runfile_lock(run, temp, spec->actor ? spec->actor : stet_runfile_user(), err);
     }
+    bool other;
+    if (st == STET_OK && spec->has_argument)
+        st = stet_runfile_keep_argument(run, spec->argument, &other, err);
     if (st == STET_OK && write_state(run, run->state_path) != STET_OK)
         st = sticky(run, err);
     if (st == STET_OK && stet_sys_rename_new(temp, final) != 0)
@@ -249,13 +255,16 @@ stet_status stet_runfile_create(stet_project *p, const stet_runfile_spec *spec, 
         run->feedback = stet_value_array();
         run->commits = stet_value_array();
         run->summary = stet_value_object();
-        st = place(run, runs, spec, &why);
+        st = spec->named ? spec->named(spec->named_ctx, run->id, &why) : STET_OK;
+        bool lost = st != STET_OK;
+        if (!lost)
+            st = place(run, runs, spec, &why);
         if (st == STET_OK)
             break;
         stet_runfile_close(run);
         run = NULL;
         /* Another run has the same second and random number in its id: try again. */
-        if (st == STET_CONFLICT && attempt + 1 < CREATE_ATTEMPTS) {
+        if (st == STET_CONFLICT && attempt + 1 < CREATE_ATTEMPTS && !lost) {
             stet_error_clear(&why);
             st = STET_OK;
         } else
@@ -325,6 +334,7 @@ stet_status stet_runfile_open(stet_project *p, const char *id, stet_runfile **ou
         return st;
     }
     take_over(run, &s);
+    stet_runfile_recall(run);
     stet_runfile_event(run, "resumed", stet_value_null());
     for (size_t i = 0; i < stet_value_count(run->tasks); i++) {
         stet_value task = stet_value_at(run->tasks, i), task_id = stet_value_get(task, "id");
@@ -348,6 +358,7 @@ void stet_runfile_close(stet_runfile *run) {
     stet_value_release(run->feedback);
     stet_value_release(run->commits);
     stet_value_release(run->summary);
+    stet_value_release(run->effects);
     stet_map_release(&run->told_index);
     stet_map_release(&run->task_index);
     stet_buf_release(&run->events);

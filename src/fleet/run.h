@@ -3,6 +3,7 @@
  *   .stet/runs/<id>/state.json      what the run is and how far it came; replaced atomically
  *   .stet/runs/<id>/events.jsonl    one line per change of a task; only appended to
  *   .stet/runs/<id>/logs/           what tasks printed
+ *   .stet/runs/<id>/argument.json   the argument, if it is too large for state.json
  *   .stet/runs/<id>/driver.lock     locked while somebody drives the run; names the driver. It stays when the driver
  *                                   ends: a free lock beside an unfinished run shows that the driver died
  *   .stet/runs/<id>/cancel.json     a request to the driver to stop
@@ -44,6 +45,11 @@
 #define STET_RUNFILE_THROTTLE_MS 1000
 #define STET_RUNFILE_FAILED_MS   100
 
+/* Bytes up to which an argument lies in state.json; above that it lies in argument.json beside it, and state.json has its
+ * SHA-256 as `argumentFile`. */
+#define STET_RUNFILE_INLINE       ((size_t)4 << 20)
+#define STET_RUNFILE_ARGUMENT_MAX ((size_t)1 << 30)
+
 typedef struct stet_runfile stet_runfile;
 
 typedef struct stet_runfile_spec {
@@ -61,6 +67,10 @@ typedef struct stet_runfile_spec {
     /* The first stage. STET_STAGE_SETUP: it will be driven later. Any other: the creator drives it, so that the run is
      * interrupted and not queued if that process dies at once. */
     stet_stage stage;
+    /* Called with the id before anything is made, so that whoever needs the run can write down which one it is. Another
+     * status than STET_OK: no run is made. May be NULL. */
+    stet_status (*named)(void *ctx, const char *id, stet_error *err);
+    void *named_ctx;
 } stet_runfile_spec;
 
 typedef struct stet_task_spec {
@@ -81,8 +91,18 @@ const char *stet_runfile_dir(const stet_runfile *run); /* absolute */
 stet_value stet_runfile_state(stet_runfile *run);      /* as it would be written; borrowed until the next change */
 bool stet_runfile_has_task(const stet_runfile *run, const char *id, stet_task_status *status);
 
-/* The argument that the run has, as a whole. True: it had another one before. */
+/* The argument that the run has, as a whole. A large one lies in a file of its own (STET_RUNFILE_INLINE). True: it had
+ * another one before. */
 bool stet_runfile_argument(stet_runfile *run, stet_value argument);
+/* An effect begins, or is stored, at this sequence of its space. Written at once, so that a run that is continued after
+ * a kill knows what it has done. */
+void stet_runfile_effect(stet_runfile *run, const char *id, bool stored, int64_t seq);
+/* What the run knows of an effect: the sequence at which it was last stored (0: not), and otherwise at which it last
+ * began, and when. False: it never began in this run. */
+typedef struct stet_runfile_effect_state {
+    int64_t begun, begun_ms, stored;
+} stet_runfile_effect_state;
+bool stet_runfile_effect_of(const stet_runfile *run, const char *id, stet_runfile_effect_state *out);
 void stet_runfile_option(stet_runfile *run, const char *name, stet_value item); /* consumes item */
 /* The result of the run, for runs whose result the piece does not keep. */
 void stet_runfile_result(stet_runfile *run, stet_value result);
@@ -124,6 +144,11 @@ void stet_runfile_close(stet_runfile *run); /* NULL is fine. Releases the lock; 
 
 /* For processes that do not drive the run. */
 
+/* The whole argument of a run, from its state or from argument.json in its directory. `*exists`: it has one; the caller
+ * releases it. STET_CORRUPT: argument.json is missing, or not what the run had. */
+STET_CHECKED stet_status stet_runfile_read_argument(const char *run_dir, const stet_state *state, bool *exists,
+                                                    stet_value *out, stet_error *err);
+
 typedef enum stet_driver_state {
     STET_DRIVER_NONE,   /* never locked: made by another program, or not driven yet */
     STET_DRIVER_ALIVE,  /* the lock is held */
@@ -131,6 +156,8 @@ typedef enum stet_driver_state {
     STET_DRIVER_UNKNOWN /* the lock is free here, but its last holder was on another machine */
 } stet_driver_state;
 
+/* STET_CORRUPT: `logs` of the run is a symbolic link, which is never followed: a run may come from somebody else. */
+STET_CHECKED stet_status stet_runfile_check_logs(const char *run_dir, stet_error *err);
 /* Who drives the run in `run_dir`? Writes and creates nothing. `owner` (may be NULL) is what the lock file says, or
  * null; belongs to the caller. */
 stet_driver_state stet_runfile_driver(const char *run_dir, stet_value *owner);

@@ -68,6 +68,18 @@ stet_status stet_runfile_lock(stet_runfile *run, const char *dir, const char *ac
     return st;
 }
 
+stet_status stet_runfile_check_logs(const char *run_dir, stet_error *err) {
+    char *logs = stet_file_join(run_dir, "logs");
+    struct stat sb;
+    stet_status st = STET_OK;
+    if (stet_sys_lstat(logs, &sb) == 0 && !S_ISDIR(sb.st_mode)) {
+        st = stet_fail(err, STET_CORRUPT, "%s is not a directory of this run", logs);
+        stet_hint(err, "remove it, or put a directory in its place: links in a run are not followed");
+    }
+    stet_free(logs);
+    return st;
+}
+
 stet_driver_state stet_runfile_driver(const char *run_dir, stet_value *owner) {
     char *path = stet_file_join(run_dir, "driver.lock");
     int fd = stet_sys_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);

@@ -1,7 +1,7 @@
 /* run_internal.h - the handle of a run, shared by the files that write it.
  *
  * run.c creates, opens and writes. run_tasks.c changes what is written: tasks, feedback, commits. run_driver.c is about
- * the driver: the lock, and requests to its holder.
+ * the driver: the lock, and requests to its holder. run_kept.c is about what others need to continue or repeat it.
  */
 #ifndef STET_FLEET_RUN_INTERNAL_H
 #define STET_FLEET_RUN_INTERNAL_H
@@ -17,6 +17,7 @@ struct stet_runfile {
     stet_lock *lock;
     stet_value state; /* without the next four, which change often */
     stet_value tasks, feedback, commits, summary;
+    stet_value effects;  /* of a run that is continued: {TASK: {"begun", "ms", "stored"}} */
     stet_map task_index; /* id -> position in tasks */
     stet_map told_index; /* id of a task -> position of the first feedback about it */
     stet_buf events;     /* lines not in the file yet */
@@ -35,6 +36,13 @@ bool stet_runfile_good(const stet_runfile *run); /* nothing has failed yet */
 /* Something changed; `matters`: write it at once. */
 void stet_runfile_changed(stet_runfile *run, bool matters);
 void stet_runfile_index_feedback(stet_runfile *run, size_t at); /* indexes the feedback at this position */
+void stet_runfile_write_events(stet_runfile *run);              /* now; a failure sticks */
+/* run_kept.c. Puts the argument into the state, or into a file beside it. */
+STET_CHECKED stet_status stet_runfile_keep_argument(stet_runfile *run, stet_value argument, bool *other,
+                                                    stet_error *err);
+/* Reads events.jsonl: what effects the run did, and what happened after state.json was last written. */
+void stet_runfile_recall(stet_runfile *run);
+void stet_runfile_replay(stet_runfile *run, stet_value line); /* one change of a task */
 /* Takes driver.lock in `dir` and records the holder in it. STET_BUSY: the message names the holder. */
 STET_CHECKED stet_status stet_runfile_lock(stet_runfile *run, const char *dir, const char *actor, stet_error *err);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "fleet/run_internal.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -60,6 +61,13 @@ static void move_task(stet_runfile *run, size_t index, stet_value task, stet_tas
     stet_value_put(&line, "attempt", stet_value_retain(stet_value_get(task, "attempt")));
     if (stet_value_type(error) != STET_TYPE_NULL)
         stet_value_put(&line, "error", stet_value_retain(error));
+    if (to == STET_TASK_COMPLETED && stet_value_type(stet_value_get(task, "result")) != STET_TYPE_NULL)
+        stet_value_put(&line, "result", stet_value_retain(stet_value_get(task, "result")));
+    /* Enough to know the task, if the process is killed before it writes the state. */
+    static const char *const known[] = {"kind", "verifier"};
+    for (size_t i = 0; i < sizeof known / sizeof *known && to == STET_TASK_RUNNING; i++)
+        if (stet_value_type(stet_value_get(task, known[i])) != STET_TYPE_NULL)
+            stet_value_put(&line, known[i], stet_value_retain(stet_value_get(task, known[i])));
     stet_value_put(&task, "status", stet_value_string(stet_task_status_name(to)));
     stet_value_put_at(&run->tasks, index, task);
     stet_runfile_event(run, "task", line);
@@ -76,6 +84,35 @@ void stet_runfile_task_start(stet_runfile *run, const char *id) {
     stet_value_remove(&task, "result", 6);
     move_task(run, index, task, STET_TASK_RUNNING);
     stet_runfile_changed(run, false);
+    stet_runfile_write_events(run); /* what begins is known before it begins, also after a kill */
+}
+
+void stet_runfile_replay(stet_runfile *run, stet_value line) {
+    stet_value id = stet_value_get(line, "task"), kind;
+    stet_task_status to;
+    size_t index;
+    if (stet_value_type(id) != STET_TYPE_STRING || !stet_task_status_of(stet_value_get(line, "to"), &to) ||
+        stet_value_type(stet_value_get(line, "attempt")) != STET_TYPE_INT)
+        return;
+    char *name = stet_strdup(stet_value_as_string(&id, NULL));
+    stet_task_spec spec = {.kind = stet_value_text_at(line, "kind", &kind),
+                           .verifier = stet_value_as_bool(stet_value_get(line, "verifier"))};
+    stet_runfile_task(run, name, &spec);
+    stet_value task = take_task(run, name, &index);
+    stet_value_put(&task, "attempt", stet_value_retain(stet_value_get(line, "attempt")));
+    stet_value_put(&task, "status", stet_value_string(stet_task_status_name(to)));
+    if (to == STET_TASK_RUNNING)
+        stet_value_put(&task, "startedAt", stet_value_retain(stet_value_get(line, "at")));
+    else if (to != STET_TASK_PENDING)
+        stet_value_put(&task, "endedAt", stet_value_retain(stet_value_get(line, "at")));
+    if (to == STET_TASK_COMPLETED && stet_value_type(stet_value_get(line, "result")) != STET_TYPE_NULL)
+        stet_value_put(&task, "result", stet_value_retain(stet_value_get(line, "result")));
+    if (to == STET_TASK_FAILED)
+        stet_value_put(&task, "error", stet_value_retain(stet_value_get(line, "error")));
+    else
+        stet_value_remove(&task, "error", 5);
+    stet_value_put_at(&run->tasks, index, task);
+    stet_free(name);
 }
 
 void stet_runfile_index_feedback(stet_runfile *run, size_t at) {
@@ -218,7 +255,9 @@ const char *stet_runfile_task_log(stet_runfile *run, const char *id) {
     if (!stet_runfile_good(run))
         return NULL;
     char *logs = stet_file_join(run->dir, "logs");
-    stet_status st = stet_file_mkdirs(logs, 0755, &run->failure);
+    stet_status st = stet_runfile_check_logs(run->dir, &run->failure);
+    if (st == STET_OK)
+        st = stet_file_mkdirs(logs, 0755, &run->failure);
     if (st == STET_OK) {
         /* The name of the log: the valid characters of the task's id, and a part of its hash. */
         char name[96], hex[STET_HASH_HEX];
@@ -237,14 +276,6 @@ const char *stet_runfile_task_log(stet_runfile *run, const char *id) {
     }
     stet_free(logs);
     return st == STET_OK ? run->log_path : NULL;
-}
-
-bool stet_runfile_argument(stet_runfile *run, stet_value argument) {
-    stet_value had;
-    bool other = stet_value_find(run->state, "argument", 8, &had) && !stet_value_equal(had, argument);
-    stet_value_put(&run->state, "argument", stet_value_retain(argument));
-    stet_runfile_changed(run, false);
-    return other;
 }
 
 void stet_runfile_option(stet_runfile *run, const char *name, stet_value item) {

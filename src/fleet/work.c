@@ -138,6 +138,12 @@ static void pass_over(shift *s, const char *id) {
     pthread_mutex_unlock(&s->mutex);
 }
 
+/* The entry names its run before anything of the run is done: whoever leases the entry after a crash goes on with it. */
+static stet_status begun(void *context, const char *run_id, stet_error *err) {
+    worker *w = context;
+    return stet_queue_begun(w->shift->q, w->id, w->token, run_id, err);
+}
+
 static void work_on(worker *w, stet_value entry) {
     shift *s = w->shift;
     stet_error why = STET_ERROR_INIT;
@@ -153,6 +159,7 @@ static void work_on(worker *w, stet_value entry) {
                                   .incremental = true,
                                   .no_wait = true,
                                   .cancelled = drive_cancelled,
+                                  .begun = begun,
                                   .context = w};
     stet_status st = s->opts->driver(&request, &result, &why);
     stet_queue_outcome outcome = outcome_of(st, &result);

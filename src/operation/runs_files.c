@@ -126,7 +126,9 @@ static stet_status read_logs(reading *r, const stet_fleet_record *rec, bool *mor
     stet_state s;
     /* Asked before the logs are read: what was written before the end is seen. */
     stet_driver_state driver = stet_runfile_driver(r->dir, NULL);
-    stet_status st = stet_fleet_record_reread(rec, &s, err);
+    stet_status st = stet_runfile_check_logs(r->dir, err);
+    if (st == STET_OK)
+        st = stet_fleet_record_reread(rec, &s, err);
     if (st != STET_OK)
         return st;
     stet_value tasks = stet_value_get(s.root, "tasks");

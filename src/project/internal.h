@@ -14,6 +14,9 @@ void project_own_drop(const char *path);
 STET_CHECKED stet_status project_reach_link(const char *path, const char *name, stet_value *reaches, stet_error *err);
 /* Adds the symbolic links in `dir`, if that is a directory and not a link itself. */
 STET_CHECKED stet_status project_reach_inside(const char *dir, const char *name, stet_value *reaches, stet_error *err);
+/* The same for the directories below it, `depth` levels in all. Links are listed, and not followed. */
+STET_CHECKED stet_status project_reach_below(const char *dir, const char *name, int depth, stet_value *reaches,
+                                             stet_error *err);
 /* Adds `path`, which a setting names, if it does not lie in the project. */
 STET_CHECKED stet_status project_reach_path(const char *root, const char *path, const char *what, stet_value *reaches,
                                             stet_error *err);

@@ -226,6 +226,11 @@ static stet_status reach_settings(stet_project *p, stet_value *reaches, stet_err
 /* Reads config.toml and lists what the project reaches. With `check` it stops at the first place that is not trusted,
  * before it looks there: .stet and config.toml can be links themselves. */
 static stet_status read_config(stet_project *p, bool check, stet_value *reaches, stet_error *err) {
+    /* Directories in which stet opens files by name. What lies in `temp` may be links that commands have made. */
+    static const struct {
+        const char *name;
+        int depth;
+    } below[] = {{"spaces", 1}, {"exec", 1}, {"files", 2}, {"pieces", 1}, {"persist", 1}, {"registry", 1}};
     char *inner = stet_file_join(p->root, ".stet"), *persist = stet_file_join(inner, "persist");
     stet_status status = project_reach_link(inner, ".stet", reaches, err);
     if (status == STET_OK)
@@ -244,11 +249,13 @@ static stet_status read_config(stet_project *p, bool check, stet_value *reaches,
     if (status == STET_OK)
         status = stet_file_inside(p->root, p->local, &near, err);
     if (status == STET_OK && near) {
-        char *spaces = stet_file_join(p->local, "spaces");
         status = project_reach_inside(p->local, "local", reaches, err);
-        if (status == STET_OK)
-            status = project_reach_inside(spaces, "local/spaces", reaches, err);
-        stet_free(spaces);
+        for (size_t i = 0; i < sizeof below / sizeof *below && status == STET_OK; i++) {
+            char *dir = stet_file_join(p->local, below[i].name), *name = stet_file_join("local", below[i].name);
+            status = project_reach_below(dir, name, below[i].depth, reaches, err);
+            stet_free(name);
+            stet_free(dir);
+        }
     }
     if (status == STET_OK && check)
         status = check_trust(p, *reaches, err);

@@ -49,14 +49,28 @@ stet_status project_reach_link(const char *path, const char *name, stet_value *r
 }
 
 stet_status project_reach_inside(const char *dir, const char *name, stet_value *reaches, stet_error *err) {
+    return project_reach_below(dir, name, 1, reaches, err);
+}
+
+/* The depth is bounded by the caller. */
+stet_status project_reach_below(const char *dir, const char *name, int depth, stet_value *reaches, stet_error *err) {
     struct stat st;
-    if (stet_sys_lstat(dir, &st) != 0 || !S_ISDIR(st.st_mode))
+    if (depth == 0 || stet_sys_lstat(dir, &st) != 0 || !S_ISDIR(st.st_mode))
         return STET_OK; /* not there; or a link, which counts by itself; or a file, and whoever opens it says so */
     stet_names names = {0};
-    stet_status status = stet_file_list(dir, &names, err);
+    stet_error gone = STET_ERROR_INIT;
+    stet_status status = stet_file_list(dir, &names, &gone);
+    if (status == STET_NOT_FOUND) { /* a temporary directory that another process has just removed */
+        stet_error_clear(&gone);
+        return STET_OK;
+    }
+    if (status != STET_OK)
+        stet_error_move(err, &gone);
     for (size_t i = 0; status == STET_OK && i < names.len; i++) {
         char *path = stet_file_join(dir, names.at[i]), *below = stet_file_join(name, names.at[i]);
         status = project_reach_link(path, below, reaches, err);
+        if (status == STET_OK)
+            status = project_reach_below(path, below, depth - 1, reaches, err);
         stet_free(path);
         stet_free(below);
     }

@@ -287,8 +287,8 @@ static bool left_materializers(stet_sched *s) {
 static void remember(stet_sched *s) {
     bool any = false;
     stet_survey known;
-    if (!s->memo->durable || s->opts.observe_only || s->stopped || s->marks.has_more || s->marks.changed_by_others ||
-        s->report.aside > 0 || !stet_plan_at_rest(s->plan) || left_materializers(s) ||
+    if (!s->memo->durable || s->opts.observe_only || s->opts.done_at || s->stopped || s->marks.has_more ||
+        s->marks.changed_by_others || s->report.aside > 0 || !stet_plan_at_rest(s->plan) || left_materializers(s) ||
         stet_memo_any(s->memo, &any, NULL) != STET_OK || !any)
         return;
     if (sched_far_aside(s)) /* who waits for that is not done */

@@ -97,6 +97,9 @@ typedef struct stet_sched_opts {
     /* Called for each document of its space that a run has read, unless the kind of its module sees files itself. May
      * read more documents for the run. A status other than STET_OK: the run fails. May be NULL. */
     stet_status (*accept_read)(void *ctx, const stet_sched_place *at, stet_run *run, const char *id, stet_error *err);
+    /* The sequence at which the run that is continued did this effect, which is not done again if nothing that it read
+     * differs from then; 0: the run did not. May be NULL. */
+    int64_t (*done_at)(void *ctx, const char *piece, const char *node);
     int jobs;             /* maximum number of asynchronous actions under way; 0: their kind decides */
     bool stop_on_failure; /* start no other asynchronous action after one has failed; the rest stays dirty */
 } stet_sched_opts;

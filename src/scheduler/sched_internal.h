@@ -64,6 +64,7 @@ typedef struct sched_action {
     bool declined;     /* in this settling it could not be tried: it is outdated still, and the report says why */
     bool ran;          /* in this settling */
     bool asked;
+    bool done_before;   /* it is marked, and the run that is continued did it (sched_run.c) */
     bool below_failed;  /* stands or is dirty, and is downstream of what failed, over actions that stand (F5) */
     uint32_t cause;     /* while it waits: the failed action that it waits for, in the plan */
     stet_sched *in;     /* of this scheduler: its own, or that of another space */
@@ -190,8 +191,9 @@ struct stet_sched {
     uint64_t begun; /* the round of the last settling */
     stet_lock *effects;
     stet_sched_report report;
-    size_t ran_whole; /* of the actions that ran: those of pieces that are wanted as a whole */
-    stet_arena arena; /* of one run */
+    size_t done_before; /* effects that are marked and were not done again, since the run that is continued did them */
+    size_t ran_whole;   /* of the actions that ran: those of pieces that are wanted as a whole */
+    stet_arena arena;   /* of one run */
     /* Asynchronous actions (sched_async.c) */
     struct sched_async *async;  /* NULL until there is one */
     struct action_run *section; /* the one of them that has a transaction just now (module.h), or NULL */

@@ -249,6 +249,7 @@ stet_status sched_report_count(stet_sched *s, int64_t left, stet_error *err) {
         t.marked = (size_t)left;
     s->report.failed = t.failed.len;
     keep_problems(s, &t.failed);
+    t.twice += s->done_before;
     s->report.left = t.marked - (t.marked < t.twice ? t.marked : t.twice) + t.more;
     size_t off = s->ran_whole + t.before + t.aside + s->report.left;
     s->report.stood = s->report.total > off ? s->report.total - off : 0;

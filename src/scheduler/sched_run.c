@@ -586,6 +586,8 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
     learn_reads(r);
     s->report.runs++;
     s->report.effects += a->effect;
+    s->done_before -= a->done_before;
+    a->done_before = false;
     if (stet_plan_is_unknown(s->plan, a->id))
         s->report.causes[0]++;
     else
@@ -658,6 +660,46 @@ static bool stands_now(stet_sched *s, const sched_action *a) {
     return stands;
 }
 
+/* Is what lies at a place of a document now what lay there at `seq`? */
+static bool is_as_at(stet_sched *s, const stet_observed *read, int64_t seq) {
+    stet_doc_state then = {0}, now = {0};
+    stet_value before, after;
+    if (read->space)
+        return false;
+    bool same = stet_space_load(s->space, s->branch, &read->name, seq, &then, NULL) == STET_OK &&
+                stet_space_load(s->space, s->branch, &read->name, -1, &now, NULL) == STET_OK;
+    if (same && then.seq != now.seq) {
+        bool was = then.exists && stet_path_lookup(then.value, read->path, &before),
+             is = now.exists && stet_path_lookup(now.value, read->path, &after);
+        same = was == is && (!was || stet_value_equal(before, after));
+    }
+    stet_value_release(then.value);
+    stet_value_release(now.value);
+    return same;
+}
+
+/* Did the run that is continued do this effect, on what its inputs are now? The argument of such a run is given back
+ * when the run stops and lent again when it goes on, which marks its readers although no value differs. What it wrote
+ * must still be there, too: others may have done the effect in between, on other inputs. */
+static bool done_before(stet_sched *s, const sched_action *a) {
+    int64_t at = s->opts.done_at && s->memo->durable && !a->asked
+                     ? s->opts.done_at(s->opts.ctx, a->piece->piece->name, a->node)
+                     : 0;
+    if (at <= 0)
+        return false;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    stet_action_key key = stet_piece_action(a->piece->piece, a->node);
+    bool done = stet_observe_find(s->space, s->branch, &key, &arena, &r, NULL) == STET_OK && r.observed && !r.failed &&
+                stet_hash_equal(r.implementation, a->fingerprint) && stet_hash_equal(r.runtime, s->runtime);
+    for (size_t i = 0; done && i < r.read_count; i++)
+        done = is_as_at(s, &r.reads[i], at);
+    for (size_t i = 0; done && i < r.known_count; i++)
+        done = is_as_at(s, &r.known[i], at);
+    stet_arena_release(&arena);
+    return done;
+}
+
 /* Whoever has the lock may be at it for long: waiting for it can be given up. Kinds have locks of their own, which come
  * after this one: whoever waits for it holds none of them, or the one who has it could wait for those. */
 static stet_status take_effects(stet_sched *s, stet_error *err) {
@@ -719,6 +761,11 @@ static stet_status run_effect(stet_sched *s, sched_action *a, stet_error *err) {
         stet_plan_finish(s->plan, a->id, STET_PLAN_NOT_YET, sched_now(s));
     } else if (stands_now(s, a)) {
         stet_plan_finish(s->plan, a->id, STET_PLAN_DONE, sched_now(s));
+    } else if (done_before(s, a)) {
+        stet_plan_finish(s->plan, a->id, STET_PLAN_DONE, sched_now(s));
+        s->done_before += !a->done_before;
+        a->done_before = true;
+        sched_emit(s, STET_SCHED_DONE, a, NULL);
     } else {
         status = asynchronous ? sched_async_run(s, a, err) : run_once(s, a, err);
         if (status == STET_OK && asynchronous)

@@ -89,7 +89,7 @@ t "and then runs with what was set"             same "1 3,50 1," "$(lines)"
 t "the argument was given back"                 same 1 "$(stet get piece:q:argument/n)"
 t "what was set stays set"                      same 3 "$(stet get piece:q:argument/m)"
 stet -q queue work
-t "the entry is run by the next worker"         same "1 3,50 1,50 3," "$(lines)"
+t "the entry's run goes on with its argument"   same "1 3,50 1,50 1," "$(lines)"
 t "and the argument given back again"           same 1 "$(stet get piece:q:argument/n)"
 
 # What somebody sets meanwhile stays.

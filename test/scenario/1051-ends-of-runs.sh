@@ -26,8 +26,7 @@ before=$(print "$good")
 t "a completed run is not driven again"         expect_status 4 stet runs resume "$good" --drive
 t "with the way out"                            expect_err "stet runs rerun $good" stet runs resume "$good" --once
 stet -q queue add --run-id "$good"
-t "nor by the queue"                            expect_status 1 stet queue work
-t "which says why"                              expect_out "is completed" stet queue list --status parked --json
+t "nor by the queue, for which it is done"      expect_out "done $good" stet queue work
 t "its record is as it was"                     same "$before" "$(print "$good")"
 
 rm ok.txt
