@@ -222,6 +222,7 @@ function split(options) {
 }
 function command(argv, inputs = {}, options = {}) {
     const [own, module] = split(options);
+    delete module.kind; // of the node
     const what = typeof argv === 'string' ? { shell: argv } : { argv };
     return addNode('command', 'command', { type: 'command', ...what, ...module }, inputs, own, options.kind ? { kind: options.kind } : {});
 }

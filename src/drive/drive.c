@@ -724,11 +724,11 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
     const struct {
         const char *name;
         size_t n;
-    } counts[] = {{"ran", r->ran},         {"stood", out->stood},     {"failed", r->failed},
-                  {"aside", r->aside},     {"left", r->left},         {"waiting", r->waiting},
-                  {"runs", r->runs},       {"nodes", r->total},       {"unchanged", r->unchanged},
-                  {"effects", r->effects}, {"conflicts", r->dropped}, {"loaded", r->loaded},
-                  {"flushes", r->flushes}};
+    } counts[] = {
+        {"ran", r->ran},       {"restored", r->restored},   {"stood", out->stood},   {"failed", r->failed},
+        {"aside", r->aside},   {"left", r->left},           {"waiting", r->waiting}, {"runs", r->runs},
+        {"nodes", r->total},   {"unchanged", r->unchanged}, {"effects", r->effects}, {"conflicts", r->dropped},
+        {"loaded", r->loaded}, {"flushes", r->flushes}};
     stet_value v = stet_value_object(), causes = stet_value_object();
     stet_value_put(&v, "piece", stet_value_string(out->piece));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)

@@ -38,6 +38,7 @@ typedef struct driver {
     int64_t argument_seq;    /* of the argument's revision when the run began */
     stet_names effects_done; /* effects of the run that are not stored yet */
     stet_runfile *run;
+    bool worked;     /* some task of it was started */
     bool run_failed; /* the run's files can't be written: reported once, at the end */
     stet_error run_error;
     stet_estimate *estimate; /* created with the first action that is worth it; NULL before */

@@ -170,6 +170,18 @@ static void note_effects(driver *d, const stet_sched_event *e) {
     }
 }
 
+/* A task that has waited until now, and works, or has ended without that. The first one is written at once. */
+static void start_task(driver *d, const char *node) {
+    stet_task_status was;
+    if (!d->run || !stet_runfile_has_task(d->run, node, &was) || was != STET_TASK_PENDING)
+        return;
+    stet_runfile_task_start(d->run, node);
+    bool first = !d->worked;
+    d->worked = true;
+    if (first && stet_runfile_flush(d->run, &d->run_error) != STET_OK)
+        d->run_failed = true;
+}
+
 void drive_on_event(void *ctx, const stet_sched_event *e) {
     driver *d = ctx;
     bool listed = e->effect || e->verifier || !e->synchronous;
@@ -179,19 +191,27 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
         if (d->run) {
             stet_runfile_task(d->run, e->node,
                               &(stet_task_spec){.kind = e->effect ? "effect" : "computation", .verifier = e->verifier});
-            stet_runfile_task_start(d->run, e->node);
-            stet_estimate_started(d->estimate, e->node);
+            if (e->synchronous)
+                stet_runfile_task_start(d->run, e->node);
+            stet_estimate_started(d->estimate, e->node, e->synchronous);
             /* The first task is written at once, not a second later. */
             if (first && stet_runfile_flush(d->run, &d->run_error) != STET_OK)
                 d->run_failed = true;
         }
+    } else if (e->kind == STET_SCHED_WORKS || e->kind == STET_SCHED_WAITS) {
+        if (d->estimate)
+            stet_estimate_works(d->estimate, e->node, e->kind == STET_SCHED_WORKS);
+        if (e->kind == STET_SCHED_WORKS)
+            start_task(d, e->node);
     } else if (e->kind == STET_SCHED_DONE) {
         stet_task_status was;
         bool there = d->run && stet_runfile_has_task(d->run, e->node, &was);
+        start_task(d, e->node);
         if ((there && was != STET_TASK_COMPLETED) || (!there && d->run && listed))
             stet_runfile_task_done(d->run, e->node, NULL);
     } else if (e->kind == STET_SCHED_FAILED || e->kind == STET_SCHED_ASIDE) {
         begin_run(d);
+        start_task(d, e->node);
         if (d->run)
             stet_runfile_task_failed(d->run, e->node, e->error);
         char *name = stet_asprintf("%s/%s", e->piece, e->node);
@@ -205,7 +225,8 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
     note_effects(d, e);
     if (d->run && stet_runfile_tick(d->run, &d->run_error) != STET_OK)
         d->run_failed = true;
-    bool ended = e->kind != STET_SCHED_STARTED && e->kind != STET_SCHED_FLUSHED;
+    bool ended = e->kind == STET_SCHED_DONE || e->kind == STET_SCHED_FAILED || e->kind == STET_SCHED_ASIDE ||
+                 e->kind == STET_SCHED_CANCELLED;
     if (ended && d->estimate)
         stet_estimate_ended(d->estimate, e->node);
     d->running += e->kind == STET_SCHED_STARTED;
@@ -415,6 +436,7 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
         else
             end_broken(d, status, err);
         stet_runfile_summary(d->run, "ran", stet_value_int((int64_t)r->ran));
+        stet_runfile_summary(d->run, "restored", stet_value_int((int64_t)r->restored));
         stet_runfile_summary(d->run, "runs", stet_value_int((int64_t)r->runs));
         stet_runfile_summary(d->run, "stood", stet_value_int((int64_t)d->out->stood));
         stet_runfile_summary(d->run, "failed", stet_value_int((int64_t)r->failed));

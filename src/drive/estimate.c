@@ -18,14 +18,14 @@
 
 typedef struct running {
     char *node;
-    int64_t since_us;
+    int64_t since_us; /* 0: it waits for its turn */
 } running;
 
 struct stet_estimate {
     stet_map known; /* node -> milliseconds of its longest completed run */
     stet_map idle;  /* the same, without those that have begun in this drive */
     STET_VEC(running) running;
-    size_t most; /* maximum number of actions that ran at the same time so far */
+    size_t working, most; /* actions that work now; maximum number so far */
     int64_t began_us;
 };
 
@@ -109,20 +109,36 @@ void stet_estimate_free(stet_estimate *e) {
     stet_free(e);
 }
 
-void stet_estimate_started(stet_estimate *e, const char *node) {
-    *stet_vec_add(&e->running) = (running){stet_strdup(node), stet_clock_monotonic_us()};
-    if (e->running.len > e->most)
-        e->most = e->running.len;
+static running *find(const stet_estimate *e, const char *node) {
+    for (size_t i = 0; i < e->running.len; i++)
+        if (strcmp(e->running.at[i].node, node) == 0)
+            return &e->running.at[i];
+    return NULL;
+}
+
+void stet_estimate_started(stet_estimate *e, const char *node, bool works) {
+    *stet_vec_add(&e->running) = (running){.node = stet_strdup(node)};
     stet_map_remove(&e->idle, node, strlen(node));
+    stet_estimate_works(e, node, works);
+}
+
+void stet_estimate_works(stet_estimate *e, const char *node, bool works) {
+    running *r = find(e, node);
+    if (r == NULL || works == (r->since_us != 0))
+        return;
+    r->since_us = works ? stet_clock_monotonic_us() : 0;
+    e->working = works ? e->working + 1 : e->working - 1;
+    if (e->working > e->most)
+        e->most = e->working;
 }
 
 void stet_estimate_ended(stet_estimate *e, const char *node) {
-    for (size_t i = 0; i < e->running.len; i++)
-        if (strcmp(e->running.at[i].node, node) == 0) {
-            stet_free(e->running.at[i].node);
-            e->running.at[i] = e->running.at[--e->running.len];
-            return;
-        }
+    running *r = find(e, node);
+    if (r == NULL)
+        return;
+    e->working -= r->since_us != 0;
+    stet_free(r->node);
+    *r = e->running.at[--e->running.len];
 }
 
 int64_t stet_estimate_of(const stet_estimate *e, const char *node) {
@@ -130,24 +146,29 @@ int64_t stet_estimate_of(const stet_estimate *e, const char *node) {
     return slot != NULL ? (int64_t)slot->n : -1;
 }
 
-/* A running action takes the rest of its last time; the longest rest is the minimum. Waiting actions take the mean of
- * those that have not begun, divided by the number that ran at the same time. */
+/* What works takes the rest of its last time; the longest rest is the minimum. What waits takes its last time, or the
+ * mean. What is not even begun takes the mean of those that have not begun. All of it is divided by the number that
+ * worked at the same time. */
 int64_t stet_estimate_left(const stet_estimate *e, size_t queued, int64_t now_us) {
     if (stet_map_len(&e->known) == 0)
         return -1;
-    int64_t work = 0, longest = 0, all = 0;
+    int64_t work = 0, longest = 0, all = 0, mean = 0;
     size_t waiting = stet_map_len(&e->idle);
+    const void *key;
+    size_t len;
+    stet_slot *slot;
+    for (size_t i = 0; stet_map_next(&e->known, &i, &key, &len, &slot);)
+        mean += (int64_t)slot->n;
+    mean /= (int64_t)stet_map_len(&e->known);
     for (size_t i = 0; i < e->running.len; i++) {
-        int64_t took = stet_estimate_of(e, e->running.at[i].node);
-        int64_t left = took - (now_us - e->running.at[i].since_us) / 1000;
-        if (took < 0 || left < 0)
+        const running *r = &e->running.at[i];
+        int64_t took = stet_estimate_of(e, r->node);
+        int64_t left = (took < 0 ? mean : took) - (r->since_us ? (now_us - r->since_us) / 1000 : 0);
+        if (left < 0)
             continue;
         work += left;
         longest = left > longest ? left : longest;
     }
-    const void *key;
-    size_t len;
-    stet_slot *slot;
     for (size_t i = 0; stet_map_next(&e->idle, &i, &key, &len, &slot);)
         all += (int64_t)slot->n;
     if (waiting > 0)
@@ -185,13 +206,15 @@ static void print_span(int64_t ms, stet_buf *out) {
 void stet_estimate_note(const stet_estimate *e, size_t queued, stet_buf *out) {
     int64_t now = stet_clock_monotonic_us(), left = stet_estimate_left(e, queued, now);
     print_span((now - e->began_us) / 1000, out);
-    if (left >= 0) {
+    if (left > 0) { /* 0: longer than ever, and nobody knows */
         stet_buf_str(out, ", about ");
-        print_span(left + 999, out); /* never "0 s" while something runs */
+        print_span(left + 999, out);
         stet_buf_str(out, " left");
     }
-    for (size_t i = 0; i < e->running.len && i < NAMES_SHOWN; i++)
-        stet_buf_printf(out, "%s%s", i == 0 ? ": " : ", ", e->running.at[i].node);
-    if (e->running.len > NAMES_SHOWN)
-        stet_buf_printf(out, " and %zu more", e->running.len - NAMES_SHOWN);
+    size_t shown = 0;
+    for (size_t i = 0; i < e->running.len && shown < NAMES_SHOWN; i++)
+        if (e->running.at[i].since_us)
+            stet_buf_printf(out, "%s%s", shown++ == 0 ? ": " : ", ", e->running.at[i].node);
+    if (e->working > shown)
+        stet_buf_printf(out, " and %zu more", e->working - shown);
 }

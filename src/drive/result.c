@@ -31,6 +31,7 @@ static stet_status settle_again(driver *d, size_t ran, stet_error *err) {
     size_t more = was->ran + ran;
     size_t moved = d->out->part || more < r.stood ? more : r.stood;
     r.ran += moved;
+    r.restored += was->restored;
     r.stood -= d->out->part ? 0 : moved;
     r.runs += was->runs + ran;
     r.failed_now += was->failed_now;

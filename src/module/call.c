@@ -426,6 +426,7 @@ static bool left_behind(call_run *r, char execution[37]) {
 
 static stet_status begin(call_run *r, stet_error *err) {
     stet_value d = stet_run_descriptor(r->run), v;
+    stet_run_works(r->run, true);
     stet_executor *x = r->state->executor;
     stet_call_free(r->call);
     r->call = NULL;
@@ -509,6 +510,8 @@ static void ended(void *ctx, stet_call *c) {
         if (status == STET_OK) {
             stet_run *run = r->run;
             call_state *s = r->state;
+            if (state == STET_CALL_PINNED_HIT)
+                stet_run_restored(run);
             run_free(r);
             stet_run_succeed(run, v);
             fill_slots(s);

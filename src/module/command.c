@@ -243,6 +243,7 @@ static void start_again(command_run *c, command_spec *now) {
     command_spec_release(&c->spec);
     c->spec = *now;
     stet_run_suspend(c->run);
+    stet_run_works(c->run, false);
     if (++c->again > MAX_AGAIN || c->unsettled > MAX_DIFFER) {
         stet_fail(&err, STET_BUSY, "%s: %s changed %d times before the command was done", c->run->name,
                   c->moved ? c->moved : "what it reads", c->again);
@@ -361,7 +362,7 @@ static void conclude(command_run *c) {
         command_decline_run(c, &err);
         return;
     }
-    status = command_evaluate(c->run, s->root, s->files, &c->suspects, &now, &err);
+    status = command_evaluate(c->run, s->root, s->lists, s->files, &c->suspects, &now, &err);
     if (status == STET_OK) { /* the record may have been behind when it began */
         status = check_leftovers(c, &now, &err);
         if (status != STET_OK)
@@ -408,6 +409,8 @@ static void conclude(command_run *c) {
     keep_until_stored(c);
     stet_run *run = c->run;
     stet_value result = c->result;
+    if (c->hit)
+        stet_run_restored(run);
     c->result = stet_value_null();
     command_run_free(c);
     stet_run_succeed(run, result);
@@ -540,6 +543,8 @@ static void task_ended(command_run *c) {
     stet_free(c->error_path);
     c->output_path = stet_task_output_path(c->task, false);
     c->error_path = stet_task_output_path(c->task, true);
+    for (size_t i = 0; i < c->spec.lists.len; i++)
+        unlink(c->spec.lists.at[i].path);
     c->failing = c->end.state != STET_TASK_ENDED || c->end.exit.signalled || c->end.exit.code != 0;
     c->state->failing += c->failing;
     c->wrote = true;
@@ -644,6 +649,11 @@ static bool take_lock(command_state *s) {
     stet_error_clear(&s->unseen);
     if (stet_local_turn(s->local, &err) != STET_OK || stet_local_look(s->local, &err) != STET_OK)
         stet_error_move(&s->unseen, &err);
+    /* Lists of names of commands that nobody went on with: no command runs now. */
+    if (s->unseen.status == STET_OK && stet_local_alone(s->local) && stet_file_exists(s->lists) &&
+        stet_file_remove_tree(s->lists, NULL) != STET_OK) {
+        /* the next time */
+    }
     return true;
 }
 
@@ -730,6 +740,20 @@ static stet_hash task_key(const command_run *c) {
     return command_placed_id(c->spec.call, c->state->root);
 }
 
+/* Names that are given in a file (command_fill.h). */
+static stet_status write_lists(command_run *c, stet_error *err) {
+    stet_status status = c->spec.lists.len > 0 ? stet_file_mkdirs(c->state->lists, 0755, err) : STET_OK;
+    for (size_t i = 0; i < c->spec.lists.len && status == STET_OK; i++) {
+        const command_list *l = &c->spec.lists.at[i];
+        int fd = stet_sys_open(l->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
+        status = fd < 0 ? stet_fail_errno(err, errno, "cannot write %s", l->path)
+                        : stet_file_write_all(fd, l->path, stet_buf_cstr(&l->names), l->names.len, err);
+        if (fd >= 0)
+            stet_sys_close(fd);
+    }
+    return status;
+}
+
 static stet_status launch(command_run *c, stet_error *err) {
     command_state *s = c->state;
     stet_status status = command_check_place(c, err);
@@ -778,6 +802,11 @@ static stet_status launch(command_run *c, stet_error *err) {
                             .max_memory = c->spec.max_memory,
                             .max_cpu_s = c->spec.max_cpu_s,
                             .max_file_size = c->spec.max_file_size};
+    status = write_lists(c, err);
+    if (status != STET_OK) {
+        stet_vec_release(&paths);
+        return status;
+    }
     command_guard_begin(c);
     c->launched_ns = stet_look_clock();
     command_words notes = {0};
@@ -789,6 +818,7 @@ static stet_status launch(command_run *c, stet_error *err) {
     r.held = (const char *const *)held.at;
     status = stet_local_start(s->local, &r, &c->task, err);
     command_words_release(&held);
+    s->nudged |= stet_local_heard(s->local);
     command_words_release(&notes);
     stet_vec_release(&paths);
     if (status == STET_OK)
@@ -823,7 +853,7 @@ static void bring_inputs_up(command_run *c) {
         command_decline_run(c, &err);
         return;
     }
-    status = command_evaluate(c->run, c->state->root, c->state->files, &c->suspects, &now, &err);
+    status = command_evaluate(c->run, c->state->root, c->state->lists, c->state->files, &c->suspects, &now, &err);
     if (status != STET_OK) {
         command_fail_run(c, &err);
     } else if (stet_hash_equal(now.call, c->spec.call)) {
@@ -863,6 +893,7 @@ static void advance(command_run *c) {
         command_above_list(c);
         stet_task_set_data(left, c);
         s->running++;
+        stet_run_works(c->run, true);
         return;
     }
     command_paths paths = {0};
@@ -883,6 +914,7 @@ static void advance(command_run *c) {
         return;
     }
     s->running++;
+    stet_run_works(c->run, true);
 }
 
 /* It has waited, or others have written: another process may have run it before this one had the lock, and inputs may
@@ -900,7 +932,7 @@ static bool reconsider(command_run *c) {
         command_decline_run(c, &err);
         return false;
     }
-    status = command_evaluate(c->run, c->state->root, c->state->files, &c->suspects, &now, &err);
+    status = command_evaluate(c->run, c->state->root, c->state->lists, c->state->files, &c->suspects, &now, &err);
     if (status != STET_OK) {
         command_fail_run(c, &err);
         return false;

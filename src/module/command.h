@@ -23,6 +23,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "base/vec.h"
 #include "files/files.h"
 #include "module/kinds.h"
 #include "persist/persist.h"
@@ -62,6 +63,12 @@ typedef struct command_words {
 void command_words_add(command_words *w, char *word); /* takes the word over */
 void command_words_release(command_words *w);
 
+/* Names in a file, for a command that takes more of them than fit into its words. */
+typedef struct command_list {
+    char *path; /* absolute */
+    stet_buf names;
+} command_list;
+
 /* A command with its inputs as they are now. */
 typedef struct command_spec {
     command_files inputs, outputs; /* outputs in the order of their names */
@@ -70,12 +77,13 @@ typedef struct command_spec {
     command_files scripts;
     bool new_tools; /* some of these programs were not followed before */
     command_words argv, env;
-    char *cwd;             /* absolute */
-    char *cwd_rel;         /* relative to the project, "" for its root */
-    char *depfile;         /* normal path, or NULL */
-    command_words ways;    /* paths of outputs as they were written, if ".." is in them */
-    command_words detours; /* "DIRECTORY=WHERE" of links that ".." comes after */
-    char *standard_input;  /* JSON, or NULL */
+    STET_VEC(command_list) lists; /* written before it starts, and removed when it has ended */
+    char *cwd;                    /* absolute */
+    char *cwd_rel;                /* relative to the project, "" for its root */
+    char *depfile;                /* normal path, or NULL */
+    command_words ways;           /* paths of outputs as they were written, if ".." is in them */
+    command_words detours;        /* "DIRECTORY=WHERE" of links that ".." comes after */
+    char *standard_input;         /* JSON, or NULL */
     size_t standard_input_len;
     int64_t timeout_ms;
     uint64_t max_memory, max_cpu_s, max_file_size;
@@ -84,9 +92,10 @@ typedef struct command_spec {
     stet_hash call;
 } command_spec;
 
-/* Evaluates a command. Errors are the node's, such as a missing file or an output outside the project. `files` may be
- * NULL: scripts are then taken from their documents. `except`: paths that are not scripts, whatever words say. */
-STET_CHECKED stet_status command_evaluate(stet_run *run, const char *root, stet_files *files,
+/* Evaluates a command. Errors are the node's, such as a missing file or an output outside the project. `lists`: the
+ * directory for lists of names. `files` may be NULL: scripts are then taken from their documents. `except`: paths that
+ * are not scripts, whatever words say. */
+STET_CHECKED stet_status command_evaluate(stet_run *run, const char *root, const char *lists, stet_files *files,
                                           const command_files *except, command_spec *out, stet_error *err);
 /* Adds the scripts and programs of s->argv. */
 STET_CHECKED stet_status command_scripts(stet_run *run, const char *root, stet_files *files,

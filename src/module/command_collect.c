@@ -315,6 +315,21 @@ static stet_status judge(command_run *c, stet_error *err) {
     const char *name = c->run->name;
     if (c->was_cancelled || e->cancelled)
         return stet_fail(err, STET_CANCELLED, "%s: stopped", name);
+    if (e->state == STET_TASK_REFUSED && e->status == STET_LIMIT) {
+        size_t all = 0, longest = 0;
+        for (size_t i = 0; i < c->spec.argv.len + c->spec.env.len; i++) {
+            bool word = i < c->spec.argv.len;
+            size_t n = strlen(word ? c->spec.argv.at[i] : c->spec.env.at[i - c->spec.argv.len]) + 1;
+            all += n;
+            longest = word && n > longest ? n : longest;
+        }
+        stet_fail(err, STET_FAILED,
+                  "%s: its command line is longer than the kernel takes: %zu bytes, the longest word has %zu", name,
+                  all, longest);
+        stet_hint(err, "give the names in a file: {NAME@list} is the path of a file with one name of `files` per line, "
+                       "{NAME@response} of one that compilers and linkers read as @FILE");
+        return STET_FAILED;
+    }
     if (e->state == STET_TASK_REFUSED)
         return stet_fail(err, STET_FAILED, "%s: %s", name, e->message);
     if (e->state == STET_TASK_LOST)

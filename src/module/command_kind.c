@@ -18,6 +18,7 @@ static stet_status command_open(const stet_module_host *host, void **state, stet
     s->host = *host;
     s->root = stet_strdup(host->project_root);
     s->temp_dir = stet_strdup(host->temp_dir);
+    s->lists = stet_project_path(host->project, "local/exec/lists");
     s->files = host->files;
     stet_value v = stet_value_get(host->config, "hardlink");
     s->hardlink = stet_value_as_bool(v);
@@ -39,6 +40,7 @@ static stet_status command_open(const stet_module_host *host, void **state, stet
     }
     stet_free(s->root);
     stet_free(s->temp_dir);
+    stet_free(s->lists);
     stet_free(s);
     return status;
 }
@@ -78,6 +80,7 @@ static void command_close(void *state) {
     stet_vec_release(&s->active);
     stet_free(s->root);
     stet_free(s->temp_dir);
+    stet_free(s->lists);
     stet_free(s);
 }
 
@@ -164,7 +167,7 @@ static stet_status command_start(void *state, stet_run *run, stet_error *err) {
     }
     status = stet_bound_ready(run, s->files, err);
     if (status == STET_OK)
-        status = command_evaluate(run, s->root, s->files, &c->suspects, &c->spec, err);
+        status = command_evaluate(run, s->root, s->lists, s->files, &c->suspects, &c->spec, err);
     bool fresh = false;
     if (status == STET_OK)
         status = follow_scripts(s, &c->spec, &fresh, err);
@@ -172,7 +175,7 @@ static stet_status command_start(void *state, stet_run *run, stet_error *err) {
         command_spec_release(&c->spec);
         status = stet_run_refresh(run, err);
         if (status == STET_OK)
-            status = command_evaluate(run, s->root, s->files, &c->suspects, &c->spec, err);
+            status = command_evaluate(run, s->root, s->lists, s->files, &c->suspects, &c->spec, err);
     }
     if (stet_run_waits(run)) {
         stet_error why = STET_ERROR_INIT;

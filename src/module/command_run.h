@@ -78,6 +78,7 @@ typedef struct command_run {
 struct command_state {
     stet_module_host host;
     char *root, *temp_dir;
+    char *lists; /* directory of lists of names */
     stet_files *files;
     /* Path of an output -> name of the node that writes it (owned); for one settling. */
     stet_map claimed;

@@ -12,6 +12,7 @@
 #include "graph/pattern.h"
 #include "module/bound.h"
 #include "module/command.h"
+#include "module/command_fill.h"
 #include "os/file.h"
 #include "project/project.h"
 #include "repo/record.h"
@@ -55,6 +56,11 @@ void command_spec_release(command_spec *s) {
     command_words_release(&s->env);
     command_words_release(&s->ways);
     command_words_release(&s->detours);
+    for (size_t i = 0; i < s->lists.len; i++) {
+        stet_free(s->lists.at[i].path);
+        stet_buf_release(&s->lists.at[i].names);
+    }
+    stet_vec_release(&s->lists);
     stet_free(s->cwd);
     stet_free(s->cwd_rel);
     stet_free(s->depfile);
@@ -68,9 +74,7 @@ typedef struct evaluation {
     stet_files *files; /* or NULL */
     bool stale;        /* one of its files has a document that may be out of date */
     bool overruled;    /* by a run that has another value of a variable */
-    bool has_nul;      /* a value can't be passed to a program */
     bool linked;       /* a pattern goes through a link */
-    bool dashed;       /* a path that begins with a dash is filled in, with "./" before it */
     bool again;        /* documents were brought up to date just now */
     command_spec *s;
     stet_value values; /* inputs that are no files */
@@ -328,11 +332,57 @@ static stet_status take_file(evaluation *e, const char *name, stet_value binding
     return status;
 }
 
+/* What comes before it and is not read: only that it is there. So the command is put behind it and waits if it fails,
+ * and does not run again when it changes. */
+static stet_status take_order(evaluation *e, stet_value list) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_value_count(list) && status == STET_OK; i++) {
+        stet_path path = STET_PATH_INIT;
+        stet_value none;
+        char key[24];
+        snprintf(key, sizeof key, "%zu", i);
+        stet_path_push(&path, "after");
+        stet_path_push(&path, key);
+        status = stet_run_read(e->run, stet_path_ref(&path), STET_SHALLOW, &none, e->err);
+        stet_path_release(&path);
+    }
+    return status;
+}
+
+/* All inputs; the caller releases them. */
+static stet_status read_inputs(evaluation *e, stet_value bindings, stet_value *out) {
+    stet_value order, all;
+    if (!stet_value_find(bindings, "after", 5, &order) || stet_value_type(order) != STET_TYPE_ARRAY) {
+        stet_status status = stet_run_inputs(e->run, &all, e->err);
+        *out = status == STET_OK ? stet_value_retain(all) : stet_value_null();
+        return status;
+    }
+    stet_status status = take_order(e, order);
+    *out = stet_value_object();
+    for (size_t i = 0; i < stet_value_count(bindings) && status == STET_OK; i++) {
+        size_t len;
+        const char *key = stet_value_key_at(bindings, i, &len);
+        stet_path path = STET_PATH_INIT;
+        stet_value one;
+        if (strcmp(key, "after") != 0) {
+            stet_path_push(&path, key);
+            status = stet_run_read(e->run, stet_path_ref(&path), STET_RECURSIVE, &one, e->err);
+            if (status == STET_OK)
+                stet_value_put_n(out, key, len, stet_value_retain(one));
+        }
+        stet_path_release(&path);
+    }
+    return status;
+}
+
 static stet_status take_inputs(evaluation *e, stet_value d) {
     stet_value inputs, bindings = stet_run_bindings(e->run), names = stet_value_get(d, "files");
-    stet_status status = stet_run_inputs(e->run, &inputs, e->err);
-    if (status != STET_OK)
+    stet_status status = read_inputs(e, bindings, &inputs);
+    e->values = stet_value_null();
+    if (status != STET_OK) {
+        stet_value_release(inputs);
         return status;
+    }
     e->values = stet_value_object();
     for (size_t i = 0; i < stet_value_count(inputs) && status == STET_OK; i++) {
         size_t len;
@@ -352,6 +402,7 @@ static stet_status take_inputs(evaluation *e, stet_value d) {
             status = take_file(e, key, binding, value, stet_value_null(), stet_value_null());
         }
     }
+    stet_value_release(inputs);
     return status;
 }
 
@@ -501,112 +552,6 @@ static stet_value take_env(evaluation *e, stet_value d) {
     return counted;
 }
 
-/* In single quotes, whatever is in it. */
-static void quote(stet_buf *out, const char *s) {
-    stet_buf_char(out, '\'');
-    for (; *s; s++) {
-        if (*s == '\'')
-            stet_buf_str(out, "'\\''");
-        else
-            stet_buf_char(out, *s);
-    }
-    stet_buf_char(out, '\'');
-}
-
-static bool has_file(void *ctx, const char *name, size_t len) {
-    const command_spec *s = ctx;
-    const command_files *lists[] = {&s->inputs, &s->outputs};
-    for (int k = 0; k < 2; k++)
-        for (size_t i = 0; i < lists[k]->len; i++)
-            if (is_named(&lists[k]->at[i], name, len))
-                return true;
-    return false;
-}
-
-char *command_file_word(const command_spec *s, const char *root, const char *path) {
-    if (path[0] != '/' && *s->cwd_rel)
-        return stet_file_join(root, path);
-    return path[0] == '-' ? stet_asprintf("./%s", path) : stet_strdup(path);
-}
-
-/* Paths, parts of them and values by name: "{name}", "{name.stem}". */
-static bool named(evaluation *e, const char *name, size_t len, command_words *out) {
-    const command_files *lists[] = {&e->s->inputs, &e->s->outputs};
-    const char *part;
-    size_t name_len = stet_path_place(name, len, has_file, e->s, &part);
-    bool found = name_len > 0;
-    stet_value v, names = stet_value_get(stet_run_descriptor(e->run), "files");
-    for (int k = 0; k < 2 && found; k++)
-        for (size_t i = 0; i < lists[k]->len; i++) {
-            const command_file *f = &lists[k]->at[i];
-            if (!is_named(f, name, name_len))
-                continue;
-            stet_buf text = STET_BUF(0);
-            if (part && stet_path_part(f->path, part, len - (size_t)(part - name), &text))
-                command_words_add(out, stet_buf_take(&text, NULL));
-            else {
-                char *word = command_file_word(e->s, e->root, f->path);
-                e->dashed |= f->path[0] == '-' && word[0] == '.';
-                command_words_add(out, word);
-            }
-        }
-    for (size_t i = 0; i < stet_value_count(names) && !found; i++) { /* a pattern that matches nothing */
-        stet_value n = stet_value_at(names, i);
-        size_t n_len;
-        const char *s = stet_value_as_string(&n, &n_len);
-        found = n_len == len && memcmp(s, name, len) == 0;
-    }
-    if (!found && stet_value_find(e->values, name, len, &v) && (len != 5 || memcmp(name, "after", 5) != 0)) {
-        size_t text_len;
-        const char *s = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &text_len) : NULL;
-        if (s && strlen(s) != text_len && !e->has_nul) {
-            e->has_nul = true;
-            stet_fail(e->err, STET_FAILED, "%s: its input \"%.*s\" holds a NUL, which cannot be part of an argument",
-                      e->run->name, (int)len, name);
-            stet_hint(e->err, "pass the value on standard input (stdin = true), or write it to a file");
-        }
-        command_words_add(out, s ? stet_strndup(s, text_len) : stet_json_print(v, STET_JSON_CANONICAL, NULL));
-        found = true;
-    }
-    return found;
-}
-
-/* One word of the node with its names replaced. `list`: a word that is one name alone may become many. */
-static void expand(evaluation *e, const char *text, bool shell, command_words *list) {
-    stet_buf out = STET_BUF(0);
-    bool many = false;
-    for (const char *p = text; *p;) {
-        const char *close = *p == '{' ? strchr(p, '}') : NULL;
-        bool doubled = p[0] == '{' && p[1] == '{' && close && close[1] == '}';
-        command_words words = {0};
-        if (doubled && named(e, p + 2, (size_t)(close - p) - 2, &words)) { /* {{name}}: itself */
-            stet_buf_add(&out, p + 1, (size_t)(close - p));
-            p = close + 2;
-        } else if (close && named(e, p + 1, (size_t)(close - p) - 1, &words)) {
-            bool alone = p == text && !close[1] && !shell;
-            for (size_t i = 0; i < words.len; i++) {
-                if (alone) {
-                    command_words_add(list, stet_strdup(words.at[i]));
-                    continue;
-                }
-                stet_buf_str(&out, i ? " " : "");
-                if (shell)
-                    quote(&out, words.at[i]);
-                else
-                    stet_buf_str(&out, words.at[i]);
-            }
-            many |= alone;
-            p = close + 1;
-        } else {
-            stet_buf_char(&out, *p++);
-        }
-        command_words_release(&words);
-    }
-    if (!many)
-        command_words_add(list, stet_buf_take(&out, NULL));
-    stet_buf_release(&out);
-}
-
 /* Names of files, words, values and environment reach the command byte for byte, so ids are exact: two names that are
  * one text in normal form C are two files, and two calls. */
 
@@ -633,7 +578,7 @@ static stet_value script_identity(const command_file *f) {
     return file_identity(&named);
 }
 
-static stet_status call_id(evaluation *e, stet_value d, stet_value env, stet_hash *out) {
+static stet_status call_id(evaluation *e, stet_value d, stet_value env, const command_filler *filler, stet_hash *out) {
     static const char *const counted[] = {"argv", "shell", "produces", "depfile", "cwd", "stdout", "stdin"};
     stet_value spec = stet_value_object(), files = stet_value_object();
     for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
@@ -663,8 +608,11 @@ static stet_status call_id(evaluation *e, stet_value d, stet_value env, stet_has
             stet_value_push(&scripts, file_identity(&left_out));
         }
     stet_value_put(&spec, "scripts", scripts);
-    if (e->dashed) /* earlier versions filled it in as it is: what such a command made counts for nothing */
+    /* Earlier versions filled these in in other ways: what such commands made counts for nothing. */
+    if (filler->dashed)
         stet_value_put(&spec, "dashed", stet_value_bool(true));
+    if (filler->in_quotes)
+        stet_value_put(&spec, "quotes", stet_value_bool(true));
     if (e->s->detours.len > 0) {
         stet_value detours = stet_value_array();
         for (size_t i = 0; i < e->s->detours.len; i++) {
@@ -725,10 +673,11 @@ static stet_status take_places(evaluation *e, stet_value d) {
     return STET_OK;
 }
 
-static stet_status evaluate(stet_run *run, const char *root, stet_files *files, const command_files *except, bool again,
-                            command_spec *out, bool *stale, stet_error *err) {
+static stet_status evaluate(stet_run *run, const char *root, const char *lists, stet_files *files,
+                            const command_files *except, bool again, command_spec *out, bool *stale, stet_error *err) {
     stet_value d = stet_run_descriptor(run), v;
     evaluation e = {.run = run, .root = root, .files = files, .again = again, .except = except, .s = out, .err = err};
+    command_filler filler = {.run = run, .root = root, .lists = lists, .s = out, .err = err};
     *out = (command_spec){.cache = !stet_value_find(d, "cache", 5, &v) || stet_value_as_bool(v)};
     e.values = stet_value_null();
     stet_status status = take_places(&e, d);
@@ -741,23 +690,24 @@ static stet_status evaluate(stet_run *run, const char *root, stet_files *files, 
     stet_value env = stet_value_null();
     if (status == STET_OK) {
         env = take_env(&e, d);
+        filler.values = e.values;
         if (stet_value_find(d, "shell", 5, &v)) {
             command_words_add(&out->argv, stet_strdup("/bin/sh"));
             command_words_add(&out->argv, stet_strdup("-c"));
-            expand(&e, stet_value_as_string(&v, NULL), true, &out->argv);
+            command_fill_shell(&filler, stet_value_as_string(&v, NULL), &out->argv);
         } else {
             stet_value argv = stet_value_get(d, "argv");
             for (size_t i = 0; i < stet_value_count(argv); i++) {
                 stet_value word = stet_value_at(argv, i);
-                expand(&e, stet_value_as_string(&word, NULL), false, &out->argv);
+                command_fill_word(&filler, stet_value_as_string(&word, NULL), &out->argv);
             }
         }
-        status = e.overruled ? STET_BUSY
-                 : e.has_nul ? STET_FAILED
-                             : command_scripts(run, root, files, except, out, err);
+        status = e.overruled     ? STET_BUSY
+                 : filler.failed ? STET_FAILED
+                                 : command_scripts(run, root, files, except, out, err);
     }
     if (status == STET_OK)
-        status = call_id(&e, d, env, &out->call);
+        status = call_id(&e, d, env, &filler, &out->call);
     if (status == STET_OK) {
         stet_value mode = stet_value_get(d, "stdout");
         const char *m = stet_value_type(mode) == STET_TYPE_STRING ? stet_value_as_string(&mode, NULL) : "log";
@@ -787,11 +737,11 @@ static stet_status evaluate(stet_run *run, const char *root, stet_files *files, 
     return status;
 }
 
-stet_status command_evaluate(stet_run *run, const char *root, stet_files *files, const command_files *except,
-                             command_spec *out, stet_error *err) {
+stet_status command_evaluate(stet_run *run, const char *root, const char *lists, stet_files *files,
+                             const command_files *except, command_spec *out, stet_error *err) {
     bool stale;
     stet_error first = STET_ERROR_INIT;
-    stet_status status = evaluate(run, root, files, except, false, out, &stale, &first);
+    stet_status status = evaluate(run, root, lists, files, except, false, out, &stale, &first);
     if (!stale) {
         stet_error_move(err, &first);
         return status;
@@ -801,5 +751,5 @@ stet_status command_evaluate(stet_run *run, const char *root, stet_files *files,
     status = stet_files_rematch(files, err);
     if (status == STET_OK)
         status = stet_run_refresh(run, err);
-    return status == STET_OK ? evaluate(run, root, files, except, true, out, &stale, err) : status;
+    return status == STET_OK ? evaluate(run, root, lists, files, except, true, out, &stale, err) : status;
 }

@@ -569,9 +569,12 @@ void piece_render_outcome(stet_render *r, stet_value result) {
               left = stet_value_as_int(stet_value_get(result, "left")),
               waiting = stet_value_as_int(stet_value_get(result, "waiting"));
     bool part = stet_value_as_bool(stet_value_get(result, "part"));
+    long long restored = stet_value_as_int(stet_value_get(result, "restored"));
     stet_buf_printf(r->out, "ran %lld", (long long)stet_value_as_int(stet_value_get(result, "ran")));
+    if (restored > 0)
+        stet_buf_printf(r->out, " (%lld restored)", restored);
     if (!part)
-        stet_buf_printf(r->out, ", stood %lld", (long long)stet_value_as_int(stet_value_get(result, "stood")));
+        stet_buf_printf(r->out, ", up to date %lld", (long long)stet_value_as_int(stet_value_get(result, "stood")));
     stet_buf_printf(r->out, ", failed %lld", failed);
     if (aside > 0)
         stet_buf_printf(r->out, ", put aside %lld", aside);
@@ -601,7 +604,8 @@ stet_status piece_outcome_verdict(stet_value result) {
 const char piece_outcome_schema[] =
     "{\"type\":\"object\",\"required\":[\"piece\",\"ran\",\"stood\",\"failed\",\"aside\",\"runs\",\"nodes\","
     "\"durationMs\",\"problems\"],\"properties\":{\"piece\":{\"type\":\"string\"},\"ran\":{\"type\":\"integer\"},"
-    "\"stood\":{\"type\":\"integer\"},\"failed\":{\"type\":\"integer\"},\"aside\":{\"type\":\"integer\"},\"left\":{"
+    "\"restored\":{\"type\":\"integer\"},\"stood\":{\"type\":\"integer\"},\"failed\":{\"type\":\"integer\"},\"aside\":{"
+    "\"type\":\"integer\"},\"left\":{"
     "\"type\":\"integer\"},\"waiting\":{\"type\":\"integer\"},\"runs\":{"
     "\"type\":\"integer\"},\"nodes\":{\"type\":\"integer\"},\"unchanged\":{\"type\":\"integer\"},\"effects\":{\"type\":"
     "\"integer\"},\"conflicts\":{\"type\":\"integer\"},\"loaded\":{\"type\":\"integer\"},\"flushes\":{\"type\":"

@@ -145,7 +145,7 @@ void piece_render_message(stet_buf *out, stet_value failure, const char *piece, 
 
 /* A picture of a graph: `format` is "dot" or "mermaid". The caller releases it. */
 stet_value piece_picture(const stet_process *g, const char *format);
-/* Renders "ran 3, stood 97, failed 0 in 0.12 s", preceded by what failed. */
+/* Renders "ran 3 (1 restored), up to date 97, failed 0 in 0.12 s", preceded by what failed. */
 void piece_render_outcome(stet_render *r, stet_value result);
 stet_status piece_outcome_verdict(stet_value result);
 extern const char piece_outcome_schema[];

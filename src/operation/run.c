@@ -15,6 +15,7 @@ static stet_status settled(void *ctx, const stet_sched_report *report, int64_t d
     stet_op_ctx *c = ctx;
     stet_value event = stet_value_object();
     stet_value_put(&event, "ran", stet_value_int((int64_t)report->ran));
+    stet_value_put(&event, "restored", stet_value_int((int64_t)report->restored));
     stet_value_put(&event, "failed", stet_value_int((int64_t)report->failed));
     stet_value_put(&event, "stood", stet_value_int((int64_t)report->stood));
     stet_value_put(&event, "aside", stet_value_int((int64_t)report->aside));

@@ -3,6 +3,7 @@
 #include "process/local.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +64,7 @@ struct stet_local {
     drive *own;
     int64_t next_number;
     size_t running;
+    bool heard; /* ends of commands came while a request was sent */
     int64_t looked_us;
     char turn[STET_TURN_SIZE]; /* "" before the first */
 };
@@ -493,6 +495,23 @@ static stet_status start_supervisor(stet_local *l, stet_error *err) {
     return STET_OK;
 }
 
+/* Takes in what the supervisor has said, as much as has come. False: it is gone. */
+static bool receive(stet_local *l) {
+    for (;;) {
+        char *room = stet_buf_reserve(&l->in, 65536);
+        ssize_t n = recv(l->fd, room, 65536, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+        l->in.len += (size_t)n;
+        size_t used = take_lines(l, l->own, l->in.data, l->in.len);
+        memmove(l->in.data, l->in.data + used, l->in.len - used);
+        l->in.len -= used;
+    }
+}
+
+/* Sends a request of any size. The supervisor may be talking meanwhile, and reads on only when it was heard. */
 static stet_status send_all(stet_local *l, const stet_buf *b, stet_error *err) {
     if (b->overflow)
         return stet_fail(err, STET_LIMIT, "a command with more than %zu bytes of arguments and environment",
@@ -500,10 +519,20 @@ static stet_status send_all(stet_local *l, const stet_buf *b, stet_error *err) {
     uint32_t len = (uint32_t)(b->len - 4);
     memcpy(b->data, &len, 4);
     for (size_t sent = 0; sent < b->len;) {
-        ssize_t n = send(l->fd, b->data + sent, b->len - sent, MSG_NOSIGNAL);
-        if (n < 0 && errno != EINTR)
-            return stet_fail_errno(err, errno, "cannot talk to the supervisor of commands");
+        ssize_t n = send(l->fd, b->data + sent, b->len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         sent += n > 0 ? (size_t)n : 0;
+        if (n >= 0 || errno == EINTR)
+            continue;
+        if (errno != EAGAIN && errno != EWOULDBLOCK)
+            return stet_fail_errno(err, errno, "cannot talk to the supervisor of commands");
+        struct pollfd ready = {.fd = l->fd, .events = POLLIN | POLLOUT};
+        if (poll(&ready, 1, -1) < 0 && errno != EINTR)
+            return stet_fail_errno(err, errno, "cannot wait for the supervisor of commands");
+        if (ready.revents & POLLIN) {
+            l->heard = true;
+            if (!receive(l))
+                return stet_fail(err, STET_IO, "the supervisor of commands has gone away");
+        }
     }
     return STET_OK;
 }
@@ -668,30 +697,22 @@ bool stet_local_adopted(stet_local *l) {
 
 /* What the supervisor has said. If it is gone, its commands are lost. */
 static void hear(stet_local *l) {
-    while (l->fd >= 0) {
-        char *room = stet_buf_reserve(&l->in, 65536);
-        ssize_t n = recv(l->fd, room, 65536, MSG_DONTWAIT);
-        if (n > 0) {
-            l->in.len += (size_t)n;
-            size_t used = take_lines(l, l->own, l->in.data, l->in.len);
-            memmove(l->in.data, l->in.data + used, l->in.len - used);
-            l->in.len -= used;
-            continue;
-        }
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            return;
-        close(l->fd);
-        l->fd = -1;
-        for (size_t i = 0; i < l->tasks.len; i++)
-            if (l->tasks.at[i]->d == l->own)
-                notes_clear(l->tasks.at[i]);
-        l->own->own = false; /* an earlier drive now, whose journal tells the rest */
-        l->own->read = 0;
-        l->running = 0;
-        l->own = NULL;
-    }
+    l->heard = false;
+    if (l->fd < 0 || receive(l))
+        return;
+    close(l->fd);
+    l->fd = -1;
+    for (size_t i = 0; i < l->tasks.len; i++)
+        if (l->tasks.at[i]->d == l->own)
+            notes_clear(l->tasks.at[i]);
+    l->own->own = false; /* an earlier drive now, whose journal tells the rest */
+    l->own->read = 0;
+    l->running = 0;
+    l->own = NULL;
+}
+
+bool stet_local_heard(const stet_local *l) {
+    return l->heard;
 }
 
 stet_task *stet_local_next(stet_local *l) {

@@ -167,6 +167,8 @@ bool stet_local_adopted(stet_local *l);
 /* The next command that ended since the last call; NULL if there is none. */
 stet_task *stet_local_next(stet_local *l);
 size_t stet_local_running(const stet_local *l); /* started by this handle */
+/* Did commands end while a request was sent? Then call stet_local_next: the descriptor does not tell. */
+bool stet_local_heard(const stet_local *l);
 /* Has the supervisor recorded the request for this command? From then on everybody who looks finds it. Stays false if
  * the supervisor is gone. */
 bool stet_local_begun(stet_local *l, stet_task *t);

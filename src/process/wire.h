@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 
-#define STET_WIRE_MAX ((size_t)8 << 20)
+#define STET_WIRE_MAX ((size_t)1 << 30) /* words beyond what the kernel takes are refused by the kernel */
 
 static inline void stet_wire_bytes(stet_buf *b, const void *bytes, size_t len) {
     uint32_t n = (uint32_t)len;

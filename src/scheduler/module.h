@@ -182,6 +182,11 @@ STET_CHECKED stet_status stet_run_children(stet_run *run, const stet_run_child *
 void stet_run_log(stet_run *run, const char *stream, const char *bytes, size_t len); /* "stdout", "stderr", "console" */
 void stet_run_progress(stet_run *run, int64_t done, int64_t total, const char *note);
 
+/* For asynchronous kinds: it works now, or waits for its turn. Before the first call it waits. */
+void stet_run_works(stet_run *run, bool works);
+/* Its result is that of an earlier run: nothing was computed. */
+void stet_run_restored(stet_run *run);
+
 /* Consumes `result`; it becomes the output, unless the node has none. */
 void stet_run_succeed(stet_run *run, stet_value result);
 void stet_run_fail(stet_run *run, const stet_error *err);
@@ -218,6 +223,7 @@ typedef struct stet_run_ops {
     stet_status (*raw)(stet_run *run, stet_pathref path, stet_value *out, stet_error *err); /* NULL: read */
     stet_status (*children)(stet_run *run, const stet_run_child *at, size_t len, stet_error *err);
     stet_status (*send)(stet_run *run, stet_pathref path, stet_value event, stet_error *err); /* consumes */
+    void (*works)(stet_run *run, bool works);                                                 /* may be NULL */
 } stet_run_ops;
 
 /* Embedded at the start of the maker's own struct. */
@@ -229,7 +235,8 @@ struct stet_run {
     stet_value event;
     const char *name;
     bool effect;
-    bool ended; /* succeed or fail was called */
+    bool restored; /* stet_run_restored was called */
+    bool ended;    /* succeed or fail was called */
 };
 
 #endif

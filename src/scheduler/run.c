@@ -122,6 +122,16 @@ void stet_run_progress(stet_run *run, int64_t done, int64_t total, const char *n
         run->ops->progress(run, done, total, note);
 }
 
+void stet_run_works(stet_run *run, bool works) {
+    assert(!run->ended);
+    if (run->ops->works)
+        run->ops->works(run, works);
+}
+
+void stet_run_restored(stet_run *run) {
+    run->restored = true;
+}
+
 void stet_run_succeed(stet_run *run, stet_value result) {
     assert(!run->ended);
     run->ended = true;

@@ -45,7 +45,9 @@
 typedef struct stet_sched stet_sched;
 
 typedef enum stet_sched_event_kind {
-    STET_SCHED_STARTED,
+    STET_SCHED_STARTED, /* an asynchronous one waits until it says that it works */
+    STET_SCHED_WORKS,
+    STET_SCHED_WAITS,
     STET_SCHED_DONE,
     STET_SCHED_FAILED,
     STET_SCHED_ASIDE,     /* still outdated, and not tried again in this settling; `error` says why */
@@ -163,6 +165,7 @@ STET_CHECKED stet_status stet_sched_rests_on(stet_sched *s, const stet_docname *
 typedef struct stet_sched_report {
     size_t runs;       /* runs of actions; one that ran twice counts twice */
     size_t ran;        /* actions that ran */
+    size_t restored;   /* of these: actions whose result is that of an earlier run */
     size_t failed;     /* wanted actions whose last run failed, in this settling or before */
     size_t failed_now; /* runs that failed in this settling; some may have succeeded since */
     size_t aside;      /* put aside: they run in a cycle, or could not be tried; still outdated */

@@ -63,6 +63,7 @@ typedef struct sched_action {
     uint64_t tried;    /* the round (sched_round) in which it failed last */
     bool declined;     /* in this settling it could not be tried: it is outdated still, and the report says why */
     bool ran;          /* in this settling */
+    bool restored;     /* and its results were taken from earlier runs, each time */
     bool asked;
     bool done_before;   /* it is marked, and the run that is continued did it (sched_run.c) */
     bool below_failed;  /* stands or is dirty, and is downstream of what failed, over actions that stand (F5) */

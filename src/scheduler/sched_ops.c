@@ -140,6 +140,11 @@ static bool run_has_company(const stet_run *run) {
     return s->company || stet_memo_version(s->space) != s->version;
 }
 
+static void run_works(stet_run *run, bool works) {
+    action_run *r = (action_run *)run;
+    sched_emit(r->s, works ? STET_SCHED_WORKS : STET_SCHED_WAITS, r->a, NULL);
+}
+
 const stet_run_ops sched_run_ops = {.read = run_read,
                                     .write = run_write,
                                     .succeed = run_succeed,
@@ -156,4 +161,5 @@ const stet_run_ops sched_run_ops = {.read = run_read,
                                     .peek = run_peek,
                                     .raw = run_raw,
                                     .children = run_children,
-                                    .send = run_send};
+                                    .send = run_send,
+                                    .works = run_works};

@@ -594,6 +594,9 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
         s->report.causes[a->asked ? 2 : 1]++;
     a->asked = false;
     sched_note(s, a);
+    s->report.restored -= a->ran && a->restored;
+    a->restored = r->base.restored && !r->failed && (!a->ran || a->restored);
+    s->report.restored += a->restored;
     if (!a->ran) {
         a->ran = true;
         s->report.ran++;

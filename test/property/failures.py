@@ -153,7 +153,7 @@ def run(where, s, *more):
     if len(failed) != out["failed"] + out["aside"] or p.returncode != (1 if failed else 0):
         wrong(f"{where.name}: failed {out['failed']}, aside {out['aside']}, status {p.returncode}, named {sorted(failed)}")
     if not out.get("part") and out["ran"] + out["stood"] + out["left"] + out["aside"] + len(out.get("failedBefore", [])) != out["nodes"]:
-        wrong(f"{where.name}: ran {out['ran']}, stood {out['stood']}, left {out['left']}, aside {out['aside']} of {out['nodes']}")
+        wrong(f"{where.name}: ran {out['ran']}, up to date {out['stood']}, left {out['left']}, aside {out['aside']} of {out['nodes']}")
     if out["runId"]:
         record = json.loads((where / f".stet/runs/{out['runId']}/state.json").read_text())
         tasks = {t["id"] for t in record["tasks"] if t["status"] == "failed"}
@@ -166,7 +166,7 @@ def said(where, s, out, failed):
     """The lines for people, and status, say the same."""
     p = stet(where, "run", "-k")
     lines = {m for m in re.findall(r"^failed p/(\S+?): ", p.stdout, re.M)}
-    counts = re.search(r"^ran (\d+), stood (\d+), failed (\d+)(?:, left (\d+))?(?: \((\d+) wait)?", p.stdout, re.M)
+    counts = re.search(r"^ran (\d+)(?: \(\d+ restored\))?, up to date (\d+), failed (\d+)(?:, left (\d+))?(?: \((\d+) wait)?", p.stdout, re.M)
     if lines != failed or int(counts[3]) != len(failed) or p.returncode != (1 if failed else 0) or int(counts[1]) != len(failed):
         wrong(f"{where.name}: a second run prints {p.stdout} with status {p.returncode}; failed: {sorted(failed)}")
     if int(counts[5] or 0) != out["waiting"]:

@@ -34,7 +34,7 @@ echo '[1, 2, 3]' >rows.json
 gives() { same "$1" "$("../$2" stet.toml "${@:3}" 2>err.txt)"; }
 t "everything runs"            gives 'ran 3, failed 0: {"slow":"slow.txt","total":6}' pull
 t "and stands, in C++ too"     gives 'ran 0, failed 0: {"slow":"slow.txt","total":6}' pullcc
-t "as for the program"         expect_out "ran 0, stood 3" stet run
+t "as for the program"         expect_out "ran 0, up to date 3" stet run
 echo '[5]' >rows.json
 t "a change of a file is seen" gives 'ran 2, failed 0: {"slow":"slow.txt","total":5}' pull
 touch broken; echo '[7]' >rows.json

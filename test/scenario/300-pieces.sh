@@ -15,17 +15,17 @@ t "with line and column" check_wrong 'wrong.json:[0-9]*:[0-9]*: node "total": th
 t "and the fix" check_wrong 'did you mean "apples"?'
 t "running it says the same" expect_err 'wrong.json:' stet run wrong.json
 
-t "the first run runs everything" expect_out "ran 8, stood 0, failed 0 in" stet run totals.json
-t "a second process runs nothing" expect_out "ran 0, stood 8, failed 0 in" stet run totals.json
+t "the first run runs everything" expect_out "ran 8, up to date 0, failed 0 in" stet run totals.json
+t "a second process runs nothing" expect_out "ran 0, up to date 8, failed 0 in" stet run totals.json
 t "and loads nothing" same 0 "$(stet run totals.json --json | json loaded)"
 t "the piece is listed" expect_out "totals" stet piece list
 t "and shown" expect_out '"total": 26' stet piece show totals
 t "everything stands" same 8 "$(stet status totals --json | json pieces.0.stands)"
 
-t "another factor runs what it reaches" expect_out "ran 2, stood 6, failed 0" stet run totals.json --set factor=3
+t "another factor runs what it reaches" expect_out "ran 2, up to date 6, failed 0" stet run totals.json --set factor=3
 t "with the right result" same 78 "$(stet piece pull totals --json | json result.total)"
 t "an argument that breaks its schema is refused" expect_err 'does not match its schema: /factor' stet run totals.json --set 'factor="x"'
-t "and changes nothing" expect_out "ran 0, stood 8" stet run totals.json
+t "and changes nothing" expect_out "ran 0, up to date 8" stet run totals.json
 t "a part of the argument by its path" expect_out "failed 0" stet run totals.json --set /orders/0/amount=10
 
 t "a failure is status 1" expect_status 1 stet run totals.json --set '/orders/0/amount="many"'

@@ -100,13 +100,13 @@ t "one of another scope"                        ./record other piece:both user:a
 stet set other 2 >/dev/null
 state() { stet status both --json | json pieces.0 | python3 -c 'import json,sys; r=json.load(sys.stdin); print(*(r[k] for k in ("stands","dirty","stale","unknown")))'; }
 t "outdated, it does not concern the piece"     same "1 0 0 0" "$(state)"
-t "which has nothing to run"                    expect_out "ran 0, stood 1" stet run both.json
+t "which has nothing to run"                    expect_out "ran 0, up to date 1" stet run both.json
 stet set k 2 >/dev/null
-t "until its own inputs change"                 expect_out "ran 1, stood 0" stet run both.json
+t "until its own inputs change"                 expect_out "ran 1, up to date 0" stet run both.json
 t "the sum is right"                            same 22 "$(val piece:both/sum --fresh)"
 t "unknown, it is another's still"              ./record other piece:both user:ann sum distrust
 t "here"                                        same "1 0 0 0" "$(state)"
-t "and when it runs"                            expect_out "ran 0, stood 1" stet run both.json
+t "and when it runs"                            expect_out "ran 0, up to date 1" stet run both.json
 t "who asks for readers sees which is which"    expect_out "both@user:ann  sum" stet space readers other
 t "and which is the piece's"                    same both "$(stet space readers k --json | json readers.0.piece)"
 finish

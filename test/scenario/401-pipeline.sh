@@ -57,7 +57,7 @@ files = { in = "we;ird $(touch owned2) 'n.txt" }
 produces = { out = "build/q's \"out\".txt" }
 TOML
 echo deep >"we;ird \$(touch owned2) 'n.txt"
-t "names are quoted for the shell"              expect_out "ran 1, stood 0, failed 0" stet run quoting.toml
+t "names are quoted for the shell"              expect_out "ran 1, up to date 0, failed 0" stet run quoting.toml
 t "to the letter"                               same deep "$(cat "build/q's \"out\".txt")"
 t "nothing was run by them"                     test ! -e owned2
 
@@ -150,7 +150,7 @@ command = "cat {in} > {out}"
 files = "$breaks.out"
 produces = "build/after"
 TOML
-t "what was not begun after a failure is left, and does not stand" sh -c '"$STET" run stop.toml | grep -q "ran 1, stood 0, failed 1, left 1"'
+t "what was not begun after a failure is left, and does not stand" sh -c '"$STET" run stop.toml | grep -q "ran 1, up to date 0, failed 1, left 1"'
 t "a dry run counts what does not stand"        expect_out "2 actions do not stand; nothing was run" stet run -n stop.toml
 t "or what is not tried again is left out"      expect_out "1 action does not stand; nothing was run" stet run -n --no-retry-failed stop.toml
 cat >two.toml <<'TOML'

@@ -26,7 +26,7 @@ command = "cat {in} > {out}"
 produces = "o3/effect.txt"
 kind = "effect"
 X
-t "a first run does all" expect_out "ran 5, stood 0, failed 0 in" stet run
+t "a first run does all" expect_out "ran 5, up to date 0, failed 0 in" stet run
 t "the pattern has the file of the effect" cmp src/a.in o4/reader.txt
 t "and so has who names it" cmp src/a.in o4/named.txt
 t "nothing is left to do" expect_out "ran 0" stet run

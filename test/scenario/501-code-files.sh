@@ -44,7 +44,7 @@ t "a file that is gone is a failure"         expect_status 1 stet run p.json
 stet run p.json >gone.out 2>&1
 t "that names it"                            grep -q "steps.js: no such file" gone.out
 code 60
-t "it is back: the nodes run"                expect_out "ran 2, stood 4, failed 0" stet run p.json
+t "it is back: the nodes run"                expect_out "ran 2, up to date 4, failed 0" stet run p.json
 t "with its code"                            same "62" "$(value x)"
 mv steps.js other.js; ln -s other.js steps.js
 t "a link to the same code is another file"  expect_out "ran 2" stet run p.json

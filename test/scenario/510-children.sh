@@ -8,7 +8,7 @@ result() { stet piece show orders --json | json "result.$1"; }
 
 t "a child for each of three orders, twice, and a chain" expect_out "ran 13" stet run orders.js
 t "with the right result"                  same 225 "$(result total)"
-t "and all of it stands"                   expect_out "ran 0, stood 13" stet run orders.js
+t "and all of it stands"                   expect_out "ran 0, up to date 13" stet run orders.js
 t "without an engine to be had"            env STET_PLUGINS=/nonexistent "$STET" run orders.js
 stet set piece:orders:argument/orders/1/quantity 5 >/dev/null
 t "an edited order: three coordinators less one, one row of each, one link of the chain on" expect_out "ran 6" stet run orders.js

@@ -8,7 +8,7 @@ send() { stet piece send "$@" --json; }
 value() { stet piece show "$1" --json | json "result.$2"; }
 ran() { stet run "$@" --json | json runs; }
 
-t "a piece with handlers runs"                 expect_out "ran 1, stood 0" stet run counter.json
+t "a piece with handlers runs"                 expect_out "ran 1, up to date 0" stet run counter.json
 t "its streams are shown in its result"        same true "$(stet piece show counter --json | json 'result.add.$stream')"
 t "an event is applied"                        same true "$(send counter add 5 --id one | json applied)"
 t "sent again it is not"                       same false "$(send counter add 5 --id one | json applied)"

@@ -20,7 +20,7 @@ END
 send() { stet piece send todo "$@" --json; }
 count() { stet get "piece:todo:cell:items[$1].count"; }
 
-t "a piece whose elements have handlers"        expect_out "ran 3, stood 0" stet run todo.js
+t "a piece whose elements have handlers"        expect_out "ran 3, up to date 0" stet run todo.js
 t "what streams it has is shown"                same '["all","remove","items[KEY].add","items[KEY].drop"]' "$(stet piece show todo --json | json streams)"
 t "an event goes to the element with a key"     same 'items[a].add' "$(send 'items[a].add' 1 --id one | json stream)"
 t "and to no other"                             same '10 0' "$(count a) $(count b)"

@@ -40,7 +40,7 @@ for p in b c; do
     t "what failed is told once"                    same 1 "$(stet run $p.json --space other | grep -c "^failed a/bad")"
     t "and runs no more if that is not wanted"      total 0 stet run $p.json --space other --no-retry-failed
 done
-t "one that reads it waits"                         same "ran 1, stood 0, failed 1, left 1 (1 wait for what failed)" "$(stet run d.json --space other | tail -1 | sed 's/ in .*//')"
+t "one that reads it waits"                         same "ran 1, up to date 0, failed 1, left 1 (1 wait for what failed)" "$(stet run d.json --space other | tail -1 | sed 's/ in .*//')"
 sed -i 's/"b":0/"b":1/' a.json
 
 cat >bad.json <<'X'

@@ -8,7 +8,7 @@ cat >f.json <<'X'
 X
 t "such a document"                        stet set piece:x '{"a":1}'
 t "is no piece in status"                  expect_out "no pieces" stet status
-t "a piece runs"                           expect_out "ran 1, stood 0, failed 0" stet run f.json
+t "a piece runs"                           expect_out "ran 1, up to date 0, failed 0" stet run f.json
 t "and stands"                             same '["f"]' "$(stet status --json | python3 -c 'import json,sys; print(json.dumps([p["piece"] for p in json.load(sys.stdin)["pieces"]]))')"
 t "so it is told"                          expect_out "f stands" stet why f
 t "its list alone is shown"                same '["f"]' "$(stet piece list --json | python3 -c 'import json,sys; print(json.dumps([p["piece"] for p in json.load(sys.stdin)["pieces"]]))')"

@@ -27,7 +27,7 @@ total = "\$twice"
 TOML
 t "calls run" expect_out "ran 2" stet run
 t "one gives its result to the other" test "$(result work .total)" = 120
-t "what stands calls nothing" expect_out "ran 0, stood 2" stet run
+t "what stands calls nothing" expect_out "ran 0, up to date 2" stet run
 t "a change runs what reads it" stet set piece:work:argument/rows '[1, 2, 3]'
 t "and no more: the sum is the same" expect_out "ran 1" stet run
 t "the second call stood" test "$(grep -c twice log)" = 1

@@ -36,8 +36,8 @@ t "one does not touch the other"               same "p:5/0 p@user:ann:5/0" "$(st
 t "both are listed"                            same "p p@user:ann" "$(stet piece list --json | python3 -c 'import json, sys; print(*[r["piece"] for r in json.load(sys.stdin)["pieces"]])')"
 t "those of one scope, too"                    same "p@user:ann" "$(stet piece list --scope user:ann --json | json pieces.0.piece)"
 t "a page at a time"                           same "p@user:ann" "$(stet piece list --after p --limit 1 --json | json pieces.0.piece)"
-t "a second run has nothing to do"             expect_out "ran 0, stood 5" stet run p.json --scope user:ann
-t "by the name with the scope"                 expect_out "ran 0, stood 5" stet run p.json --piece p@user:ann
+t "a second run has nothing to do"             expect_out "ran 0, up to date 5" stet run p.json --scope user:ann
+t "by the name with the scope"                 expect_out "ran 0, up to date 5" stet run p.json --piece p@user:ann
 t "all that it owns lies in its scope"         same "" "$(stet doc list --json | python3 -c '
 import json, sys
 docs = [(d["id"], d["scope"]) for d in json.load(sys.stdin)["documents"] if d["id"].startswith("piece:")]

@@ -15,7 +15,7 @@ files = "o/*.x"
 command = "cat {in} > {out}"
 produces = "b"
 TOML
-t "the first run does both" expect_out "ran 2, stood 0, failed 0" stet run
+t "the first run does both" expect_out "ran 2, up to date 0, failed 0" stet run
 t "as they should be" test "$(cat o/a.x b)" = "$(printf '1\n1')"
 t "nothing more to do" expect_out "ran 0," stet run
 echo 2 >in

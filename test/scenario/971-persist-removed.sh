@@ -19,7 +19,7 @@ for gone in .stet/persist .stet/persist/objects .stet/persist/entry_snapshots; d
         rm -rf .stet "$gone"
         cp -r kept .stet
         rm -rf "$gone"
-        t "$gone ($early): what lies on disk is up to date" expect_out "ran 0, stood 1" stet run
+        t "$gone ($early): what lies on disk is up to date" expect_out "ran 0, up to date 1" stet run
         t "check says what is lost"                expect_status 1 stet check --only persist
         if [ $early = yes ]; then
             echo three >in.txt

@@ -43,7 +43,7 @@ static char *words(const char *module, const char *bindings, const char *inputs,
     char *out;
     stet_status status = command_check(m, node, &err);
     if (status == STET_OK)
-        status = command_evaluate(&f.base, "/", NULL, &(command_files){0}, &s, &err);
+        status = command_evaluate(&f.base, "/", "/lists", NULL, &(command_files){0}, &s, &err);
     if (status == STET_OK) {
         stet_buf text = STET_BUF(0);
         for (size_t i = 0; i < s.argv.len; i++)

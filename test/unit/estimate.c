@@ -52,7 +52,7 @@ static void the_longest_completed_run_of_an_action_counts(void **state) {
     assert_int_equal(stet_estimate_of(e, "longest"), -1);
     assert_int_equal(stet_estimate_saved(e, all, NULL), 7000);
     assert_int_equal(stet_estimate_saved(e, all, (char[]){"report"}), 2000); /* the other is no longer there */
-    stet_estimate_started(e, "count");
+    stet_estimate_started(e, "count", true);
     assert_int_equal(stet_estimate_saved(e, all, NULL), 2000);
     stet_estimate_free(e);
 }
@@ -63,7 +63,7 @@ static void what_is_left_falls_with_time_and_is_shared_by_what_runs_at_once(void
          TASK("a", "00", "10", "completed") "," TASK("b", "00", "10", "completed") "," TASK("c", "00", "20",
                                                                                             "completed"));
     stet_estimate *e = stet_estimate_new(project, "books");
-    stet_estimate_started(e, "a");
+    stet_estimate_started(e, "a", true);
     int64_t now = stet_clock_monotonic_us();
     int64_t left = stet_estimate_left(e, 0, now);
     assert_true(left > 9000 && left <= 10000);
@@ -71,7 +71,7 @@ static void what_is_left_falls_with_time_and_is_shared_by_what_runs_at_once(void
     assert_int_equal(stet_estimate_left(e, 0, now + 60000000), 0); /* longer than ever: nothing is known */
     left = stet_estimate_left(e, 2, now);                          /* b and c wait */
     assert_true(left > 39000 && left <= 40000);
-    stet_estimate_started(e, "b");
+    stet_estimate_started(e, "b", true);
     left = stet_estimate_left(e, 1, now);
     assert_true(left > 19000 && left <= 20000);
     stet_estimate_ended(e, "a");
@@ -81,13 +81,37 @@ static void what_is_left_falls_with_time_and_is_shared_by_what_runs_at_once(void
     stet_estimate_free(e);
 }
 
+/* It was told of commands in the queue as if they ran, and left them out of what is left as soon as they had waited for
+ * as long as they take. */
+static void what_waits_for_its_turn_is_not_shown_and_takes_its_whole_time(void **state) {
+    (void)state;
+    past("20260101T000000Z-books-00000001", "books",
+         TASK("a", "00", "10", "completed") "," TASK("b", "00", "10", "completed") "," TASK("c", "00", "10",
+                                                                                            "completed"));
+    stet_estimate *e = stet_estimate_new(project, "books");
+    stet_buf b = STET_BUF(0);
+    for (const char *const *node = (const char *const[]){"a", "b", "c", "new", NULL}; *node; node++)
+        stet_estimate_started(e, *node, false);
+    int64_t now = stet_clock_monotonic_us();
+    assert_int_equal(stet_estimate_left(e, 0, now + 60000000), 40000);
+    stet_estimate_works(e, "b", true);
+    now = stet_clock_monotonic_us();
+    assert_int_equal(stet_estimate_left(e, 0, now + 60000000), 30000);
+    stet_estimate_note(e, 0, &b);
+    assert_string_equal(stet_buf_cstr(&b), "0 s, about 40 s left: b");
+    stet_estimate_works(e, "b", false); /* its input has changed: it waits again */
+    assert_int_equal(stet_estimate_left(e, 0, now + 60000000), 40000);
+    stet_buf_release(&b);
+    stet_estimate_free(e);
+}
+
 static void without_a_past_only_the_time_gone_by_is_told(void **state) {
     (void)state;
     stet_estimate *e = stet_estimate_new(project, "books");
     stet_buf b = STET_BUF(0);
     assert_int_equal(stet_estimate_left(e, 5, stet_clock_monotonic_us()), -1);
     for (const char *const *node = (const char *const[]){"a", "b", "c", "d", "e", NULL}; *node; node++)
-        stet_estimate_started(e, *node);
+        stet_estimate_started(e, *node, true);
     stet_estimate_note(e, 5, &b);
     assert_string_equal(stet_buf_cstr(&b), "0 s: a, b, c and 2 more");
     stet_buf_release(&b);
@@ -111,6 +135,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_longest_completed_run_of_an_action_counts, begin, end),
         cmocka_unit_test_setup_teardown(what_is_left_falls_with_time_and_is_shared_by_what_runs_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(what_waits_for_its_turn_is_not_shown_and_takes_its_whole_time, begin, end),
         cmocka_unit_test_setup_teardown(without_a_past_only_the_time_gone_by_is_told, begin, end),
         cmocka_unit_test_setup_teardown(damaged_and_foreign_runs_tell_nothing, begin, end),
     };
