@@ -33,7 +33,7 @@ def command(r, out, slow):
     """A shell text that writes {out} in pieces. The lock is at descriptor 9, and every process of the command has it."""
     pause = f"sleep 0.0{r.randrange(1, 7)}" if slow else "true"
     pieces = "for i in 1 2 3 4 5; do for f in $F; do cat $f >> $O; done; echo $i >> $O; " + pause + "; done"
-    head = f"exec 9>>{logs}/{out}.lock; flock -n 9 || echo {out} >> {logs}/clash; F='{{in}}'; O={{out}}; : > $O; rm -f $O.done; "
+    head = f"exec 9>>{logs}/{out}.lock; flock -n 9 || echo {out} >> {logs}/clash; set -- {{in}}; F=$*; O={{out}}; : > $O; rm -f $O.done; "
     way = r.randrange(6)
     if way == 0:
         return head + pieces

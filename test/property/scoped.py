@@ -120,9 +120,10 @@ class Piece:
         return self.whole.cli(*words, *scope, *self.branch, **more), self.own.cli(*words, *self.branch, **more)
 
     def plain(self, v):
-        """What is the same in both: names without scopes; no sequences, times and ids of runs."""
+        """What is the same in both: names without scopes; no sequences, times, ids of runs and results taken from the store."""
         drop = {"seq", "hash", "runId", "durationMs", "metrics", "flushes", "loaded", "source", "setup", "committed", "generation", "next", "observedAt", "commitSeq",
-                "owed", "scope", "files", "filesChanged", "event", "causes", "commits", "log", "conflicts", "watched", "time", "implementation", "errorFingerprint", "fingerprint"}
+                "owed", "scope", "files", "filesChanged", "event", "causes", "commits", "log", "conflicts", "watched", "time", "implementation", "errorFingerprint", "fingerprint",
+                "restored"}  # another scope may have made the same result
         if isinstance(v, dict):
             return {self.plain(k): self.plain(x) for k, x in v.items() if k not in drop}
         if isinstance(v, list):
