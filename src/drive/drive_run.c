@@ -186,6 +186,7 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
     driver *d = ctx;
     bool listed = e->effect || e->verifier || !e->synchronous;
     if (e->kind == STET_SCHED_STARTED && listed) {
+        stet_task_status was;
         bool first = !d->run;
         begin_run(d);
         if (d->run) {
@@ -193,6 +194,8 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
                               &(stet_task_spec){.kind = e->effect ? "effect" : "computation", .verifier = e->verifier});
             if (e->synchronous)
                 stet_runfile_task_start(d->run, e->node);
+            else if (stet_runfile_has_task(d->run, e->node, &was) && was != STET_TASK_PENDING)
+                stet_runfile_task_reset(d->run, e->node); /* its earlier attempt has ended */
             stet_estimate_started(d->estimate, e->node, e->synchronous);
             /* The first task is written at once, not a second later. */
             if (first && stet_runfile_flush(d->run, &d->run_error) != STET_OK)
