@@ -159,14 +159,15 @@ static stet_status check_missing(checking *c, stet_error *err) {
     for (size_t i = 0; status == STET_OK && stet_map_next(&c->children, &i, &key, &len, &slot);) {
         if (slot->n)
             continue;
-        char *instance = stet_strndup(key, len), *coordinator = coordinator_of(c, instance, len);
-        stet_action_key action = stet_piece_action(c->p, coordinator);
-        if (has_succeeded(c, &action)) {
+        char *instance = stet_strndup(key, len);
+        if (!awaits(c, instance)) {
+            char *coordinator = coordinator_of(c, instance, len);
+            stet_action_key action = stet_piece_action(c->p, coordinator);
             if (c->repair)
                 status = stet_observe_distrust(c->s, 0, &action, 1, STET_REASON_REPAIRED, err);
             problem(c, "the document is missing of child", instance, c->repair && status == STET_OK);
+            stet_free(coordinator);
         }
-        stet_free(coordinator);
         stet_free(instance);
     }
     return status;
@@ -265,7 +266,8 @@ static stet_status check_given(checking *c, const stet_process_node *n, stet_tem
     char *id = stet_child_index_doc(c->p->name, n->id);
     stet_status status = load_value(c, id, &v, err);
     stet_free(id);
-    if (status == STET_OK && stet_child_index_read(v, &index) && index.count > 0 && has_succeeded(c, &action)) {
+    if (status == STET_OK && stet_child_index_read(v, &index) && index.count > 0 && has_succeeded(c, &action) &&
+        !awaits(c, n->id)) { /* what is above it may have had another template then */
         bool is = true;
         status = stet_child_template(&docs, c->p->name, n->id, n->row, NULL, all, &t, err);
         for (size_t i = 0; i < index.count && is && status == STET_OK; i++) {

@@ -489,6 +489,27 @@ stet_status sched_run_give_way(action_run *r, sched_turn turn, stet_error *err) 
     return status;
 }
 
+static void release_run(action_run *r) {
+    sched_cells_release(r);
+    stet_reader_release(&r->reader);
+    stet_value_release(r->result);
+    stet_error_clear(&r->error);
+    sched_children_release(r);
+}
+
+/* Takes back what a run has written, and reads what the writes led over instead. On an error the run has ended. */
+static stet_status drop_writes(action_run *r, stet_error *err) {
+    stet_status status = sched_cells_drop(r, err);
+    sched_children_give_up(r);
+    if (status == STET_OK)
+        return STET_OK;
+    stet_tx_abort(r->tx);
+    r->tx = NULL;
+    stet_plan_finish(r->s->plan, r->a->id, STET_PLAN_AGAIN, sched_now(r->s));
+    release_run(r);
+    return status;
+}
+
 /* Runs it in a transaction of the group. */
 static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
     action_run r;
@@ -504,8 +525,11 @@ static stet_status run_once(stet_sched *s, sched_action *a, stet_error *err) {
     if ((sched_has_trouble(s) || r.failed) && !s->opts.observe_only) {
         const stet_tx_read_record *at;
         size_t count;
+        /* As the record will say: judged by less, it would be asked again and again. */
+        if (r.failed && r.wrote.len > 0 && (status = drop_writes(&r, err)) != STET_OK)
+            return status;
         if (r.failed && !has_reads(&r))
-            read_all_inputs(&r); /* as the record will say: judged by less, it would be asked again and again */
+            read_all_inputs(&r);
         stet_arena_clear(&s->arena);
         stet_tx_reads(r.tx, &s->arena, &at, &count);
         sched_turn turn = sched_turn_of(s, a, at, count, r.failed && !a->effect);
@@ -573,13 +597,9 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
     }
     stet_status status = STET_OK;
     if ((r->wrote.len > 0 && (r->failed || s->opts.observe_only)) || (r->failed && r->children)) {
-        status = sched_cells_drop(r, err);
-        sched_children_give_up(r);
-        if (status != STET_OK) {
-            stet_tx_abort(r->tx);
-            stet_plan_finish(s->plan, a->id, STET_PLAN_AGAIN, sched_now(s));
-            goto end;
-        }
+        status = drop_writes(r, err);
+        if (status != STET_OK)
+            return status;
     }
     if (r->failed && !has_reads(r))
         read_all_inputs(r);
@@ -641,12 +661,7 @@ stet_status sched_run_store(action_run *r, stet_error *err) {
         a->failed = a->doubtful = a->below_failed = false;
         sched_emit(s, STET_SCHED_DONE, a, NULL);
     }
-end:
-    sched_cells_release(r);
-    stet_reader_release(&r->reader);
-    stet_value_release(r->result);
-    stet_error_clear(&r->error);
-    sched_children_release(r);
+    release_run(r);
     return status;
 }
 
