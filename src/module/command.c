@@ -154,11 +154,7 @@ char *command_real_output(const char *root, const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash || path[0] == '/' || strncmp(path, "../", 3) == 0)
         return NULL;
-    char *dir = stet_strndup(path, (size_t)(slash - path)), *real_dir = stet_path_real(root, dir);
-    char *real = real_dir && strcmp(real_dir, dir) != 0 ? stet_asprintf("%s%s", real_dir, slash) : NULL;
-    stet_free(real_dir);
-    stet_free(dir);
-    return real;
+    return stet_path_behind_links(root, path, (size_t)(slash - path) + 1);
 }
 
 static stet_status publish_outputs(command_run *c, bool there, stet_error *err) {

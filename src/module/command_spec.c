@@ -202,7 +202,7 @@ static bool behind_link(const evaluation *e, const char *pattern) {
         n--;
     if (n < 2 || pattern[0] == '/')
         return false;
-    char *dir = stet_strndup(pattern, n - 1), *real = stet_path_real(e->root, dir);
+    char *dir = stet_strndup(pattern, n - 1), *real = stet_path_real_dir(e->root, dir);
     bool other = real && strcmp(real, dir) != 0;
     stet_free(real);
     stet_free(dir);
