@@ -511,7 +511,7 @@ char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool le
         const stet_files_entry *e = &f->index.at.at[i];
         const char *path = e->key + 1;
         if (e->key[0] != 'f' || e->gone || !e->looked || !(e->look.flags & STET_LOOK_MADE) ||
-            !stet_look_there(&e->look))
+            (!stet_look_there(&e->look) && !e->look.link)) /* a link that leads to nothing is listed, too */
             continue;
         bool match = pattern && stet_glob_match(top, path),
              below = pattern && !match && e->look.mode == STET_LOOK_DIRECTORY && stet_glob_below(top, path);
