@@ -513,11 +513,13 @@ stet_status command_scripts(stet_run *run, const char *root, stet_files *files, 
     if (stet_value_type(env) == STET_TYPE_OBJECT && stet_value_find(env, "PATH", 4, &v))
         g.own_path = stet_value_as_string(&v, NULL);
     stet_map names = {0};
+    for (size_t i = 0; i < s->filled.len; i++)
+        stet_map_put(&names, s->filled.at[i], strlen(s->filled.at[i]), (stet_slot){.n = COMMAND_NAME_EXACT});
     const command_files *declared[] = {&s->inputs, &s->outputs};
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < declared[k]->len; i++) {
             char *word = command_file_word(s, root, declared[k]->at[i].path);
-            stet_map_put(&names, word, strlen(word), (stet_slot){.n = 1});
+            stet_map_put(&names, word, strlen(word), (stet_slot){.n = COMMAND_NAME_WORD});
             stet_free(word);
         }
     command_words_of_list(s->argv.at, s->argv.len, s->env.at, s->env.len, &names, take_word, &g);
