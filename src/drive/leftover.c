@@ -292,7 +292,13 @@ static stet_status written_on(const need_space *s, size_t branch, const char *id
     return STET_OK;
 }
 
-static stet_status why_needed(stet_needs *n, const char *id, unsigned *needed, stet_error *err) {
+/* A link that leads nowhere has no document: the index tells that a command has made it. */
+static bool is_made_link(const stet_look *l) {
+    return (l->flags & STET_LOOK_MADE) && l->link && !stet_look_there(l);
+}
+
+static stet_status why_needed(stet_needs *n, const char *id, const stet_look *known, unsigned *needed,
+                              stet_error *err) {
     stet_status status = STET_OK;
     const stet_slot *named = stet_map_get(&n->named, id, strlen(id));
     size_t number = 0;
@@ -305,6 +311,7 @@ static stet_status why_needed(stet_needs *n, const char *id, unsigned *needed, s
             status = is_used(n->spaces.at[i].space, n->spaces.at[i].branches[k].branch, id, &here, err);
             if (status == STET_OK && here && !(here & WRITTEN))
                 status = written_on(&n->spaces.at[i], k, id, &made, &look, err);
+            made |= here && !(here & WRITTEN) && is_made_link(known);
             *needed |= made ? AWAITED : here;
         }
     char *path = *needed ? NULL : stet_file_of_id(id, strlen(id));
@@ -408,7 +415,7 @@ static stet_status judge(stet_needs *n, const need_space *s, stet_files *f, cons
     bool made;
     stet_status status = written(s, i->id, &made, &was, err);
     if (status == STET_OK && !made && (i->look.flags & STET_LOOK_MADE) && i->look.link) {
-        was = i->look; /* a link that leads nowhere has no document */
+        was = i->look;
         made = true;
     }
     char *path = made ? stet_file_of_id(i->id, strlen(i->id)) : NULL;
@@ -449,7 +456,7 @@ stet_status stet_idle_find(stet_needs *n, stet_files *f, const char *space, bool
         if (id && cancelled && cancelled(ctx))
             status = stet_fail(err, STET_CANCELLED, "interrupted");
         if (id && status == STET_OK)
-            status = why_needed(n, id, &needed, err);
+            status = why_needed(n, id, &look, &needed, err);
         char *path = id && (needed & ~IN_VAIN) ? stet_file_of_id(id, strlen(id)) : NULL;
         if (path)
             stet_map_put(&used, path, strlen(path), (stet_slot){.n = needed});

@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "drive/drive_internal.h"
+#include "drive/rerun_command.h"
 #include "drive/scratch.h"
 #include "files/files.h"
 #include "os/file.h"
@@ -25,7 +26,8 @@ typedef struct rerunning {
     STET_VEC(place) places;
     uint64_t random;
     size_t total, compared, left_out, outdated, differ;
-    stet_value wrong, notes;
+    stet_value wrong, varying, notes;
+    stet_rerun_copy copy; /* for commands */
     /* What is open. */
     place *at;
     stet_space *s;
@@ -121,25 +123,34 @@ static stet_status list_actions(rerunning *r, place *p, stet_error *err) {
     return status;
 }
 
+static stet_value place_of(const place *p, const stet_rerun *one) {
+    stet_value v = stet_value_object();
+    stet_value_put(&v, "space", stet_value_string(p->space));
+    stet_value_put(&v, "branch", stet_value_string(p->branch));
+    stet_value_put(&v, "piece", stet_value_string(one->piece));
+    stet_value_put(&v, "node", stet_value_string(one->node));
+    return v;
+}
+
 static stet_status rerun_one(rerunning *r, place *p, int64_t action, stet_error *err) {
     stet_rerun one;
     stet_status status = open_place(r, p, err);
     if (status != STET_OK)
         return status;
     status = stet_sched_rerun(r->sched, action, &one, err);
-    r->compared += status == STET_OK && one.outcome <= STET_RERUN_DIFFERS;
+    if (status == STET_OK && r->spec->commands && stet_value_type(one.row) == STET_TYPE_OBJECT)
+        status = drive_rerun_command(&r->copy, &(stet_rerun_place){p->space, p->branch, r->spec}, action, &one, err);
+    r->compared += status == STET_OK && one.outcome <= STET_RERUN_VARIES;
     r->left_out += status == STET_OK && one.outcome == STET_RERUN_LEFT_OUT;
     r->outdated += status == STET_OK && one.outcome == STET_RERUN_OUTDATED;
     if (status == STET_OK && one.outcome == STET_RERUN_DIFFERS && r->differ++ < STET_RERUN_MOST) {
-        stet_value v = stet_value_object();
-        stet_value_put(&v, "space", stet_value_string(p->space));
-        stet_value_put(&v, "branch", stet_value_string(p->branch));
-        stet_value_put(&v, "piece", stet_value_string(one.piece));
-        stet_value_put(&v, "node", stet_value_string(one.node));
+        stet_value v = place_of(p, &one);
         stet_value_put(&v, "differences", stet_value_retain(one.differences));
         stet_value_put(&v, "unrecordedReads", stet_value_retain(one.unrecorded));
         stet_value_push(&r->wrong, v);
     }
+    if (status == STET_OK && one.outcome == STET_RERUN_VARIES && stet_value_count(r->varying) < STET_RERUN_MOST)
+        stet_value_push(&r->varying, place_of(p, &one));
     stet_rerun_release(&one);
     return status;
 }
@@ -217,6 +228,7 @@ static stet_status rerun(rerunning *r, stet_error *err) {
     if (status == STET_OK)
         status = r->spec->most > 0 ? rerun_some(r, err) : rerun_all(r, err);
     close_place(r);
+    drive_rerun_copy_close(&r->copy);
     return status;
 }
 
@@ -233,6 +245,8 @@ static stet_value report_of(rerunning *r) {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         stet_value_put(&v, counts[i].name, stet_value_int((int64_t)counts[i].n));
     stet_value_put(&v, "wrong", stet_value_retain(r->wrong));
+    if (stet_value_count(r->varying) > 0)
+        stet_value_put(&v, "varying", stet_value_retain(r->varying));
     if (stet_value_count(r->notes) > 0)
         stet_value_put(&v, "notes", stet_value_retain(r->notes));
     if (r->spec->most > 0)
@@ -242,7 +256,8 @@ static stet_value report_of(rerunning *r) {
 
 stet_status stet_rerun_project(stet_project *project, const stet_rerun_spec *spec, stet_value *report,
                                stet_error *err) {
-    rerunning r = {.spec = spec, .random = spec->seed, .wrong = stet_value_array(), .notes = stet_value_array()};
+    rerunning r = {.spec = spec, .random = spec->seed, .wrong = stet_value_array(), .varying = stet_value_array(),
+                   .notes = stet_value_array(), .copy.of = project};
     stet_scratch scratch;
     stet_status status = STET_OK;
     if (stet_drive_persist(project)) { /* otherwise nothing is recorded as up to date */
@@ -262,6 +277,7 @@ stet_status stet_rerun_project(stet_project *project, const stet_rerun_spec *spe
     }
     stet_vec_release(&r.places);
     stet_value_release(r.wrong);
+    stet_value_release(r.varying);
     stet_value_release(r.notes);
     return status;
 }

@@ -11,9 +11,12 @@
  * does not count as up to date. Actions are taken from all spaces and branches. Memory: eight bytes for each action,
  * plus what a few thousand actions need.
  *
- * The report is {"seed","actions","compared","leftOut","outdated","differ","wrong","notes"}:
+ * With `commands`, commands are run again, too, in a copy with the files of the project (rerun_command.h).
+ *
+ * The report is {"seed","actions","compared","leftOut","outdated","differ","wrong","varying","notes"}:
  *   wrong     at most STET_RERUN_MOST of {"space","branch","piece","node","differences","unrecordedReads"}
  *   differ    how many there are
+ *   varying   commands whose reruns differ from each other, if any: {"space","branch","piece","node"}
  *   notes     problems of patterns, if any; pieces of such patterns are compared as they were set up
  */
 #ifndef STET_DRIVE_RERUN_H
@@ -27,6 +30,7 @@
 typedef struct stet_rerun_spec {
     size_t most;   /* maximum number of actions to compare, chosen at random; 0: all */
     uint64_t seed; /* of the random choice */
+    bool commands; /* also run commands again */
     void *ctx;
     bool (*cancelled)(void *ctx);                                               /* may be NULL */
     void (*progress)(void *ctx, int64_t done, int64_t total, const char *note); /* may be NULL */

@@ -1,4 +1,4 @@
-/* scratch.h - a temporary copy of a project's spaces and file index.
+/* scratch.h - a temporary copy of a project's spaces and file index, or of the whole project.
  *
  *     stet_scratch s;
  *     stet_status status = stet_scratch_open(project, &s, &err);
@@ -25,6 +25,10 @@ typedef struct stet_scratch {
 } stet_scratch;
 
 STET_CHECKED stet_status stet_scratch_open(const stet_project *p, stet_scratch *out, stet_error *err);
+/* A copy with the files of the project, in which commands can run: a project of its own, with default settings and
+ * nothing in its result store. Its directory has the name of the project's. Symbolic links that lead into the project
+ * lead into the copy. Sockets, pipes and devices are left out. */
+STET_CHECKED stet_status stet_scratch_open_tree(const stet_project *p, stet_scratch *out, stet_error *err);
 void stet_scratch_close(stet_scratch *s);
 
 #endif

@@ -179,7 +179,7 @@ static bool real_step(stet_buf *at, const char *name, size_t len, char **rest, i
     return ++*links <= 40 && strlen(more) < PATH_MAX;
 }
 
-char *stet_path_real(const char *root, const char *path) {
+static char *real_path(const char *root, const char *path, bool directory) {
     char *top = NULL, *rest = stet_strdup(path), *out = NULL;
     stet_buf at = STET_BUF(0);
     int links = 0;
@@ -197,10 +197,32 @@ char *stet_path_real(const char *root, const char *path) {
     size_t len = fine && strcmp(top, "/") != 0 ? strlen(top) : 0;
     if (fine && at.len > len + 1 && strncmp(real, top, len) == 0 && real[len] == '/' && !is_stets(top, real + len + 1))
         out = stet_strdup(real + len + 1);
+    else if (fine && directory && strcmp(*real ? real : "/", top) == 0)
+        out = stet_strdup("");
     stet_buf_release(&at);
     stet_free(rest);
     free(top);
     return out;
+}
+
+char *stet_path_real(const char *root, const char *path) {
+    return real_path(root, path, false);
+}
+
+char *stet_path_real_dir(const char *root, const char *dir) {
+    return real_path(root, dir, true);
+}
+
+char *stet_path_behind_links(const char *root, const char *path, size_t n) {
+    if (n < 2)
+        return NULL;
+    char *dir = stet_strndup(path, n - 1), *real = stet_path_real_dir(root, dir);
+    char *other = !real || strcmp(real, dir) == 0 ? NULL
+                  : *real                         ? stet_asprintf("%s/%s", real, path + n)
+                                                  : stet_strdup(path + n);
+    stet_free(real);
+    stet_free(dir);
+    return other;
 }
 
 stet_status stet_path_meant(const char *root, const char *from, const char *path, char **out, stet_error *err) {

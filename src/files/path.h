@@ -47,6 +47,11 @@ STET_CHECKED stet_status stet_path_meant(const char *root, const char *from, con
  * `path` need not be normal. The result is relative to the project; NULL if it is outside of it, the project itself, or
  * a cycle of links. Caller frees. */
 char *stet_path_real(const char *root, const char *path);
+/* The same for a directory: "" is the project itself. */
+char *stet_path_real_dir(const char *root, const char *dir);
+/* The other name of a path or pattern whose first `n` bytes are directories, with the slash after them, if links lead
+ * through these: where they lead, and the rest as it is. NULL: there is none. Caller frees. */
+char *stet_path_behind_links(const char *root, const char *path, size_t n);
 
 /* Where a directory leads, if that is not what its path says because of links: relative to the project if it lies in
  * it. NULL: it leads where it says, or nowhere. Caller frees. */

@@ -511,7 +511,7 @@ char *stet_files_find_made(stet_files *f, const char *top, bool pattern, bool le
         const stet_files_entry *e = &f->index.at.at[i];
         const char *path = e->key + 1;
         if (e->key[0] != 'f' || e->gone || !e->looked || !(e->look.flags & STET_LOOK_MADE) ||
-            !stet_look_there(&e->look))
+            (!stet_look_there(&e->look) && !e->look.link)) /* a link that leads to nothing is listed, too */
             continue;
         bool match = pattern && stet_glob_match(top, path),
              below = pattern && !match && e->look.mode == STET_LOOK_DIRECTORY && stet_glob_below(top, path);
@@ -546,7 +546,7 @@ static void visit_links(void *ctx, const char *path, bool link) {
 /* Is the directory that a pattern begins with reached through a link? */
 static bool begins_behind_link(const stet_files *f, const char *pattern) {
     char *start = stet_strndup(pattern, stet_glob_prefix(pattern)),
-         *real = *start ? stet_path_real(f->root, start) : NULL;
+         *real = *start ? stet_path_real_dir(f->root, start) : NULL;
     bool linked = real && strcmp(real, start) != 0;
     stet_free(real);
     stet_free(start);
@@ -634,10 +634,10 @@ stet_status stet_files_scan_glob(stet_files_batch *b, size_t index, stet_files_v
             stet_free(dir);
             stet_free(real);
             dir = stet_strndup(names.at[i], dir_len);
-            real = dir_len > 0 ? stet_path_real(f->root, dir) : NULL;
+            real = dir_len > 0 ? stet_path_real_dir(f->root, dir) : NULL;
         }
         if (status == STET_OK && !left && real && strcmp(real, dir) != 0) { /* reached through a link */
-            char *other = stet_asprintf("%s%s", real, slash);
+            char *other = stet_asprintf("%s%s", real, *real ? slash : slash + 1);
             status = is_leftover(f, other, &made, &left, err);
             stet_free(other);
             /* A command may have written it by its other name since it was looked at. */

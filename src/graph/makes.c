@@ -110,15 +110,7 @@ static char *behind_links(const char *root, const char *path) {
     size_t n = strcspn(path, "*?[\\{");
     while (n > 0 && path[n - 1] != '/')
         n--;
-    char *dir = n > 1 && root ? stet_strndup(path, n - 1) : NULL, *real = dir ? stet_path_real(root, dir) : NULL,
-         *out = real ? stet_asprintf("%s/%s", real, path + n) : NULL;
-    if (out && strcmp(out, path) == 0) {
-        stet_free(out);
-        out = NULL;
-    }
-    stet_free(real);
-    stet_free(dir);
-    return out;
+    return root ? stet_path_behind_links(root, path, n) : NULL;
 }
 
 static char *keep(stet_arena *arena, char *text) {

@@ -64,15 +64,13 @@ static char *real_path(const finder *f, const char *path, bool follow) {
             plain--;
     if (plain == 0)
         return NULL;
-    char *known = stet_strndup(path, plain), *dir = stet_path_real(root, known), *real = NULL;
-    if (dir)
-        real = path[plain] ? stet_asprintf("%s/%s", dir, path + plain) : stet_strdup(dir);
+    if (path[plain])
+        return stet_path_behind_links(root, path, plain);
+    char *real = stet_path_real(root, path);
     if (real && strcmp(real, path) == 0) {
         stet_free(real);
         real = NULL;
     }
-    stet_free(known);
-    stet_free(dir);
     return real;
 }
 

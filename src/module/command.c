@@ -18,6 +18,7 @@
 
 #define MAX_AGAIN   20 /* how often a result is thrown away because an input changed meanwhile */
 #define MAX_DIFFER  2  /* how often a file may differ that the command writes itself, as far as anybody can tell */
+#define MAX_LOST    10 /* how often a command is started again because its supervisor was killed */
 #define FREE_AGAIN  3  /* of these, so many without a pause; then it is doubled each time */
 #define PAUSE_MS    20
 #define PAUSE_MOST  250
@@ -154,11 +155,7 @@ char *command_real_output(const char *root, const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash || path[0] == '/' || strncmp(path, "../", 3) == 0)
         return NULL;
-    char *dir = stet_strndup(path, (size_t)(slash - path)), *real_dir = stet_path_real(root, dir);
-    char *real = real_dir && strcmp(real_dir, dir) != 0 ? stet_asprintf("%s%s", real_dir, slash) : NULL;
-    stet_free(real_dir);
-    stet_free(dir);
-    return real;
+    return stet_path_behind_links(root, path, (size_t)(slash - path) + 1);
 }
 
 static stet_status publish_outputs(command_run *c, bool there, stet_error *err) {
@@ -310,7 +307,7 @@ static stet_status check_leftovers(command_run *c, const command_spec *spec, ste
                 left = stet_left_find(&l, f->path);
             else if ((k == 1 || (k == 0 && f->named)) && stet_look_there(&f->look))
                 left = stet_left_at(&l, f->path);
-            if (!left && k < 3 && (k < 2 ? f->look.mode == STET_LOOK_DIRECTORY : !f->matched && !f->guessed))
+            if (!left && k < 3 && (k < 2 ? f->look.mode == STET_LOOK_DIRECTORY : !f->matched))
                 left = stet_left_among(&l, f->path, k == 2);
         }
     stet_status status = left ? stet_left_fail(&l, left, err) : STET_OK;
@@ -535,6 +532,12 @@ static void begin_work(command_run *c, uv_work_cb work) {
     }
 }
 
+/* Its supervisor was killed, and the command with it: that says nothing about the command, which starts again. So does an
+ * effect: it was not done to its end, and the next run would start it. */
+static bool is_lost(command_run *c) {
+    return c->end.state == STET_TASK_LOST && !c->was_cancelled && ++c->lost < MAX_LOST;
+}
+
 static void task_ended(command_run *c) {
     c->state->running--;
     c->was_cancelled = c->cancelled;
@@ -545,9 +548,15 @@ static void task_ended(command_run *c) {
     c->error_path = stet_task_output_path(c->task, true);
     for (size_t i = 0; i < c->spec.lists.len; i++)
         unlink(c->spec.lists.at[i].path);
+    c->wrote = true;
+    if (is_lost(c)) {
+        c->changed = true; /* so it runs again, on the inputs as they are */
+        c->taken = false;
+        conclude(c);
+        return;
+    }
     c->failing = c->end.state != STET_TASK_ENDED || c->end.exit.signalled || c->end.exit.code != 0;
     c->state->failing += c->failing;
-    c->wrote = true;
     begin_work(c, command_collect_work);
 }
 
@@ -754,6 +763,24 @@ static stet_status write_lists(command_run *c, stet_error *err) {
     return status;
 }
 
+/* A supervisor that is killed just now takes no request: another one does. */
+static stet_status start_task(command_run *c, const stet_local_request *r, stet_error *err) {
+    command_state *s = c->state;
+    for (int i = 1;; i++) {
+        stet_error mine = STET_ERROR_INIT;
+        stet_status status = stet_local_start(s->local, r, &c->task, &mine);
+        s->nudged |= stet_local_heard(s->local);
+        bool gone = status == STET_IO && stet_local_fd(s->local) < 0;
+        if (gone) /* the next one may have a descriptor of the same number */
+            command_stop_polling(s);
+        if (!gone || i == MAX_LOST) {
+            stet_error_move(err, &mine);
+            return status;
+        }
+        stet_error_clear(&mine);
+    }
+}
+
 static stet_status launch(command_run *c, stet_error *err) {
     command_state *s = c->state;
     stet_status status = command_check_place(c, err);
@@ -816,9 +843,8 @@ static stet_status launch(command_run *c, stet_error *err) {
     command_above_list(c);
     command_above_paths(c, &held);
     r.held = (const char *const *)held.at;
-    status = stet_local_start(s->local, &r, &c->task, err);
+    status = start_task(c, &r, err);
     command_words_release(&held);
-    s->nudged |= stet_local_heard(s->local);
     command_words_release(&notes);
     stet_vec_release(&paths);
     if (status == STET_OK)

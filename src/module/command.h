@@ -81,6 +81,7 @@ typedef struct command_spec {
     char *cwd;                    /* absolute */
     char *cwd_rel;                /* relative to the project, "" for its root */
     char *depfile;                /* normal path, or NULL */
+    command_words filled;         /* words that are one name, with those of files filled in: "dep/{in.name}.d" */
     command_words ways;           /* paths of outputs as they were written, if ".." is in them */
     command_words detours;        /* "DIRECTORY=WHERE" of links that ".." comes after */
     char *standard_input;         /* JSON, or NULL */

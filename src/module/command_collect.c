@@ -332,8 +332,11 @@ static stet_status judge(command_run *c, stet_error *err) {
     }
     if (e->state == STET_TASK_REFUSED)
         return stet_fail(err, STET_FAILED, "%s: %s", name, e->message);
-    if (e->state == STET_TASK_LOST)
-        return stet_fail(err, STET_IO, "%s: its supervisor was killed, and the command with it", name);
+    if (e->state == STET_TASK_LOST) {
+        stet_fail(err, STET_IO, "%s: its supervisor was killed, and the command with it", name);
+        stet_hint(err, "stet run starts it again; find out what kills stet-supervise");
+        return STET_IO;
+    }
     if (e->timed_out)
         return stet_fail(err, STET_FAILED, "%s: not done after %lld ms, the time it is given", name,
                          (long long)c->spec.timeout_ms);
@@ -423,7 +426,7 @@ void command_collect_work(uv_work_t *w) {
     c->taken = c->error.status == STET_OK;
     if (!c->taken || c->changed)
         command_remove_outputs(c);
-    if (c->taken && !c->changed && c->spec.cache && !read_what_it_writes(c) && !stet_run_is_effect(c->run)) {
+    if (c->taken && !c->changed && c->spec.cache && !c->unsure && !read_what_it_writes(c) && !stet_run_is_effect(c->run)) {
         status = command_second_id(&c->spec, &c->found, &c->second, &c->warning);
         if (!c->spec.depfile)
             c->second = c->spec.call;

@@ -6,7 +6,8 @@
  *       directories exist, before the watching begins.
  *   W3. For a pattern among the words of a shell string, the command itself may create and remove what matches. If the
  *       same path is reported a second time, it is taken for that, as with other files that words name
- *       (command_collect.c). A pattern of `files` is what the author says is read: there is no such exception.
+ *       (command_collect.c). Its outcome is not stored then, as it may be that of other inputs. A pattern of `files` is
+ *       what the author says is read: there is no such exception.
  *   W5. A link on the way to what it reads that is replaced, even by the same link, has led nowhere for a moment: the
  *       result does not count. Files tell that by themselves when they are replaced; what lies behind a link does not.
  *   W4. A file that existed when the command began, and that is not among its inputs, was added too late to be among
@@ -122,9 +123,29 @@ static void find_all_links(command_run *c) {
     stet_free(last);
 }
 
+/* W3: was it heard of before? It is from now on. */
+static bool heard_before(command_run *c, const char *path) {
+    for (size_t i = 0; i < c->heard.len; i++)
+        if (strcmp(c->heard.at[i], path) == 0)
+            return true;
+    *stet_vec_add(&c->heard) = stet_strdup(path);
+    return false;
+}
+
+/* W4: does it count that this file is there? What a command has written is passed to this one by its node, and words find
+ * it: what it is there for is told by its document, which may be stored only when this command has begun. */
+static bool is_late(command_run *c, const command_file *pattern, const char *path) {
+    if (pattern->matched)
+        return !is_made(c, path);
+    bool again = heard_before(c, path);
+    c->unsure |= again;
+    return !again;
+}
+
 void command_patterns_begin(command_run *c) {
     command_patterns_end(c);
     c->listening = true;
+    c->unsure = false;
     if (stet_run_is_effect(c->run))
         return;
     find_all_links(c);
@@ -139,15 +160,16 @@ void command_patterns_begin(command_run *c) {
     }
     stet_map known = {0};
     note_paths(&c->spec.inputs, &known);
+    note_paths(&c->spec.scripts, &known);
     for (size_t i = 0; i < c->spec.patterns.len; i++) {
         const command_file *p = &c->spec.patterns.at[i];
         stet_names names = {0};
         stet_error none = STET_ERROR_INIT;
         if (stet_files_walk(c->state->files, p->path, listen_to, c, &names, &none) != STET_OK)
             stet_error_clear(&none); /* what can't be listed here can't be listed by the command */
-        for (size_t k = 0; k < names.len && p->matched && !c->late; k++)
+        for (size_t k = 0; k < names.len && !c->late; k++)
             if (!stet_map_get(&known, names.at[k], strlen(names.at[k])) && !is_own(c, names.at[k]) &&
-                !is_made(c, names.at[k]))
+                is_late(c, p, names.at[k]))
                 c->late = stet_strdup(names.at[k]); /* W4 */
         stet_names_release(&names);
     }
@@ -163,15 +185,6 @@ void command_patterns_end(command_run *c) {
     c->listening = false;
 }
 
-/* W3: was it heard of before? It is from now on. */
-static bool heard_before(command_run *c, const char *path) {
-    for (size_t i = 0; i < c->heard.len; i++)
-        if (strcmp(c->heard.at[i], path) == 0)
-            return true;
-    *stet_vec_add(&c->heard) = stet_strdup(path);
-    return false;
-}
-
 /* Can one of the patterns match it, or something below it? */
 static bool is_matched(command_run *c, const char *path, bool directory) {
     bool declared = false, word = false;
@@ -182,7 +195,9 @@ static bool is_matched(command_run *c, const char *path, bool directory) {
         declared |= p->matched;
         word |= !p->matched;
     }
-    return declared || (word && !heard_before(c, path));
+    bool again = word && heard_before(c, path);
+    c->unsure |= again;
+    return declared || (word && !again);
 }
 
 /* Is it a link, which may lead to a directory? */

@@ -40,6 +40,7 @@ typedef struct command_run {
     stet_watch *guard;   /* or NULL */
     stet_watch *listens; /* watches for files that patterns match, added or removed (command_patterns.c), or NULL */
     bool listening;      /* that was begun for the present command, even if the kernel can't tell */
+    bool unsure;         /* something that only words match was there or came, and is not among its inputs: not stored */
     bool rematch;        /* something was added or removed: the patterns must be matched again */
     char *late;          /* a file that matched when the command began, and is not one of its inputs; or NULL */
     stet_names heard;    /* added or removed files that only words match */
@@ -66,6 +67,7 @@ typedef struct command_run {
     bool waits_for_node; /* an earlier drive's command of this node must end first */
     bool failing;        /* its command failed, and that is being examined */
     int again;
+    int lost;      /* how often its supervisor was killed */
     int unsettled; /* how often a file that its words name differed after two runs */
     stet_hash second;
     stet_value result;

@@ -156,11 +156,11 @@ static char *real_name(gathering *g, const char *path, bool last) {
         char *dir = slot ? slot->p : NULL;
         if (!slot) {
             char *named = stet_strndup(path, (size_t)(slash - path));
-            dir = stet_path_real(g->root, named);
+            dir = stet_path_real_dir(g->root, named);
             stet_map_put(&g->dirs, path, (size_t)(slash - path), (stet_slot){.p = dir});
             stet_free(named);
         }
-        real = dir ? stet_asprintf("%s%s", dir, slash) : NULL;
+        real = dir ? stet_asprintf("%s%s", dir, *dir ? slash : slash + 1) : NULL;
     }
     if (real && strcmp(real, path) != 0)
         return real;
@@ -198,11 +198,8 @@ static char *real_pattern(gathering *g, const char *pattern) {
     size_t n = strcspn(pattern, "*?[\\");
     while (n > 0 && pattern[n - 1] != '/')
         n--;
-    char *dir = n > 1 ? stet_strndup(pattern, n - 1) : NULL, *real = dir ? real_name(g, dir, true) : NULL;
-    char *out = real ? stet_asprintf("%s/%s", real, pattern + n) : NULL;
-    stet_free(real);
-    stet_free(dir);
-    return out;
+    bool elsewhere = is_outside(pattern) && pattern[0] == '/' && !is_at(pattern, g->root);
+    return elsewhere ? NULL : stet_path_behind_links(g->root, pattern, n);
 }
 
 /* What is in a directory that takes in outputs of commands: one that its command no longer writes is still in it, but a
@@ -441,11 +438,11 @@ static void read_pattern_links(gathering *g, const char *pattern, bool directori
         const char *rest = strchr(pattern, '/'); /* no "**" is in it, or the link is a match */
         for (const char *slash = strchr(links.at[i], '/'); slash && rest; slash = strchr(slash + 1, '/'))
             rest = strchr(rest + 1, '/');
-        char *real = stet_path_real(g->root, links.at[i]);
-        if (real && stet_glob_match(pattern, links.at[i]) && (directories || !is_directory(g, real)))
+        char *real = stet_path_real_dir(g->root, links.at[i]);
+        if (real && *real && stet_glob_match(pattern, links.at[i]) && (directories || !is_directory(g, real)))
             add_linked(g, real);
         else if (real && rest) {
-            char *behind = stet_asprintf("%s%s", real, rest);
+            char *behind = stet_asprintf("%s%s", real, *real ? rest : rest + 1);
             take_pattern(g, behind, true);
             stet_free(behind);
         }
@@ -516,11 +513,13 @@ stet_status command_scripts(stet_run *run, const char *root, stet_files *files, 
     if (stet_value_type(env) == STET_TYPE_OBJECT && stet_value_find(env, "PATH", 4, &v))
         g.own_path = stet_value_as_string(&v, NULL);
     stet_map names = {0};
+    for (size_t i = 0; i < s->filled.len; i++)
+        stet_map_put(&names, s->filled.at[i], strlen(s->filled.at[i]), (stet_slot){.n = COMMAND_NAME_EXACT});
     const command_files *declared[] = {&s->inputs, &s->outputs};
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < declared[k]->len; i++) {
             char *word = command_file_word(s, root, declared[k]->at[i].path);
-            stet_map_put(&names, word, strlen(word), (stet_slot){.n = 1});
+            stet_map_put(&names, word, strlen(word), (stet_slot){.n = COMMAND_NAME_WORD});
             stet_free(word);
         }
     command_words_of_list(s->argv.at, s->argv.len, s->env.at, s->env.len, &names, take_word, &g);

@@ -54,6 +54,7 @@ void command_spec_release(command_spec *s) {
     command_files_release(&s->scripts);
     command_words_release(&s->argv);
     command_words_release(&s->env);
+    command_words_release(&s->filled);
     command_words_release(&s->ways);
     command_words_release(&s->detours);
     for (size_t i = 0; i < s->lists.len; i++) {
@@ -202,7 +203,7 @@ static bool behind_link(const evaluation *e, const char *pattern) {
         n--;
     if (n < 2 || pattern[0] == '/')
         return false;
-    char *dir = stet_strndup(pattern, n - 1), *real = stet_path_real(e->root, dir);
+    char *dir = stet_strndup(pattern, n - 1), *real = stet_path_real_dir(e->root, dir);
     bool other = real && strcmp(real, dir) != 0;
     stet_free(real);
     stet_free(dir);
@@ -673,6 +674,21 @@ static stet_status take_places(evaluation *e, stet_value d) {
     return STET_OK;
 }
 
+/* Is it one name, with parts that are filled in? Then no character of these is a wildcard, a quote or a blank of a shell
+ * string. */
+static bool is_name_form(const char *word) {
+    bool filled = false;
+    for (const char *p = word; *p; p++) {
+        const char *end = *p == '{' ? strchr(p, '}') : NULL;
+        bool plain = (*p >= '0' && *p <= '9') || ((*p | 0x20) >= 'a' && (*p | 0x20) <= 'z') || strchr("./_-", *p);
+        if (!end && !plain)
+            return false;
+        filled |= end != NULL;
+        p = end ? end : p;
+    }
+    return filled;
+}
+
 static stet_status evaluate(stet_run *run, const char *root, const char *lists, stet_files *files,
                             const command_files *except, bool again, command_spec *out, bool *stale, stet_error *err) {
     stet_value d = stet_run_descriptor(run), v;
@@ -699,7 +715,10 @@ static stet_status evaluate(stet_run *run, const char *root, const char *lists, 
             stet_value argv = stet_value_get(d, "argv");
             for (size_t i = 0; i < stet_value_count(argv); i++) {
                 stet_value word = stet_value_at(argv, i);
+                size_t before = out->argv.len;
                 command_fill_word(&filler, stet_value_as_string(&word, NULL), &out->argv);
+                for (size_t k = before; k < out->argv.len && is_name_form(stet_value_as_string(&word, NULL)); k++)
+                    command_words_add(&out->filled, stet_strdup(out->argv.at[k]));
             }
         }
         status = e.overruled     ? STET_BUSY

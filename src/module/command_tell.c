@@ -504,7 +504,15 @@ void words_tell_word(scanner *s, const word *w) {
         s->learned |= command_forms_add(&s->words, w->text, w->text, false);
     if (s->each == words_tell_nobody)
         return;
-    if (s->names && !w->pattern && w->others.len == 0 && stet_map_get(s->names, w->text, strlen(w->text))) {
+    const stet_slot *name =
+        s->names && !w->pattern && w->others.len == 0 ? stet_map_get(s->names, w->text, strlen(w->text)) : NULL;
+    if (name && name->n == COMMAND_NAME_EXACT) {
+        command_word exact = {.text = w->text, .kind = COMMAND_WORD, .list = s->lists};
+        exact.guessed = s->behind_option || !strchr(w->text, '/');
+        tell_from(s, &exact);
+        return;
+    }
+    if (name) {
         words_tell(s, w->text, COMMAND_WORD);
         return;
     }

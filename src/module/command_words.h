@@ -53,7 +53,9 @@ bool command_word_reads(stet_map *seen, const char *path, const command_word *w)
 
 /* The words of a list: argv as it is started. For "sh -c TEXT" they are the words of the text. `env`: "NAME=VALUE" of
  * variables that it gets, as far as they are known. `names` (NULL: none): words that are names of files, as a whole: no
- * part of them is a word of its own. */
+ * part of them is a word of its own. Slots: COMMAND_NAME_WORD, or COMMAND_NAME_EXACT if it is no pattern either. */
+#define COMMAND_NAME_WORD  1
+#define COMMAND_NAME_EXACT 2
 void command_words_of_list(char *const *argv, size_t len, char *const *env, size_t env_len, const stet_map *names,
                            command_word_fn each, void *ctx);
 

@@ -34,6 +34,11 @@ static stet_status parse_sample(stet_value args, size_t *most, stet_error *err) 
 
 stet_status stet_check_rerun_args(stet_value args, stet_error *err) {
     size_t most;
+    if (!stet_value_as_bool(stet_value_get(args, "rerun")) && stet_value_as_bool(stet_value_get(args, "commands"))) {
+        stet_fail(err, STET_INVALID, "--commands is only for --rerun");
+        stet_hint(err, "write stet check --rerun --commands, or leave it out");
+        return STET_INVALID;
+    }
     if (!stet_value_as_bool(stet_value_get(args, "rerun")) &&
         (stet_value_find(args, "sample", 6, NULL) || stet_value_find(args, "seed", 4, NULL))) {
         stet_fail(err, STET_INVALID, "a number of actions, or a seed, is only for --rerun");
@@ -49,7 +54,10 @@ static void on_progress(void *ctx, int64_t done, int64_t total, const char *note
 }
 
 stet_status stet_check_rerun(stet_op_ctx *ctx, stet_value args, stet_value *out, stet_error *err) {
-    stet_rerun_spec spec = {.ctx = ctx, .cancelled = stet_op_cancelled, .progress = on_progress};
+    stet_rerun_spec spec = {.commands = stet_value_as_bool(stet_value_get(args, "commands")),
+                            .ctx = ctx,
+                            .cancelled = stet_op_cancelled,
+                            .progress = on_progress};
     stet_value seed;
     stet_project *p;
     stet_status status = parse_sample(args, &spec.most, err);
@@ -63,16 +71,18 @@ stet_status stet_check_rerun(stet_op_ctx *ctx, stet_value args, stet_value *out,
         stet_random(&spec.seed, sizeof spec.seed);
         spec.seed &= 0xFFFFFFFF; /* short enough to be typed */
     }
-    return stet_rerun_project(p, &spec, out, err);
+    status = stet_rerun_project(p, &spec, out, err);
+    if (status == STET_OK && spec.commands)
+        stet_value_put(out, "commands", stet_value_bool(true));
+    return status;
 }
 
 static long long count_of(stet_value rerun, const char *name) {
     return (long long)stet_value_as_int(stet_value_get(rerun, name));
 }
 
-static void put_wrong(stet_render *r, stet_value w) {
-    stet_value differences = stet_value_get(w, "differences"), reads = stet_value_get(w, "unrecordedReads"),
-               branch = stet_value_get(w, "branch"), space = stet_value_get(w, "space");
+static void put_place(stet_render *r, stet_value w) {
+    stet_value branch = stet_value_get(w, "branch"), space = stet_value_get(w, "space");
     stet_buf_str(r->out, "  ");
     stet_text_value(r, stet_value_get(w, "piece"));
     stet_buf_char(r->out, '/');
@@ -87,6 +97,11 @@ static void put_wrong(stet_render *r, stet_value w) {
         stet_text_value(r, branch);
         stet_buf_char(r->out, ')');
     }
+}
+
+static void put_wrong(stet_render *r, stet_value w) {
+    stet_value differences = stet_value_get(w, "differences"), reads = stet_value_get(w, "unrecordedReads");
+    put_place(r, w);
     stet_buf_char(r->out, '\n');
     for (size_t i = 0; i < stet_value_count(differences); i++) {
         stet_value d = stet_value_at(differences, i);
@@ -111,7 +126,8 @@ void stet_check_rerun_render(stet_render *r, stet_value rerun) {
     stet_buf_printf(r->out, "rerun: %lld of %lld actions compared", count_of(rerun, "compared"),
                     count_of(rerun, "actions"));
     if (count_of(rerun, "leftOut"))
-        stet_buf_printf(r->out, ", %lld left out (commands, calls, effects)", count_of(rerun, "leftOut"));
+        stet_buf_printf(r->out, ", %lld left out (%scalls, effects)", count_of(rerun, "leftOut"),
+                        stet_value_as_bool(stet_value_get(rerun, "commands")) ? "some commands, " : "commands, ");
     if (count_of(rerun, "outdated"))
         stet_buf_printf(r->out, ", %lld outdated", count_of(rerun, "outdated"));
     if (stet_value_find(rerun, "seed", 4, &seed))
@@ -122,6 +138,11 @@ void stet_check_rerun_render(stet_render *r, stet_value rerun) {
         stet_buf_str(r->out, "  ");
         stet_text_value(r, stet_value_at(notes, i));
         stet_buf_str(r->out, "; compared as it was set up\n");
+    }
+    stet_value varying = stet_value_get(rerun, "varying");
+    for (size_t i = 0; i < stet_value_count(varying); i++) {
+        put_place(r, stet_value_at(varying, i));
+        stet_buf_str(r->out, ": not reproducible, two reruns differ from each other\n");
     }
     for (size_t i = 0; i < stet_value_count(wrong); i++)
         put_wrong(r, stet_value_at(wrong, i));

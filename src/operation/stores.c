@@ -325,6 +325,11 @@ static const stet_param check_params[] = {
      .type = STET_PARAM_BOOL,
      .summary = "Also run actions again that are up to date, in a scratch copy, and compare their results",
      .default_json = "false"},
+    {.name = "commands",
+     .type = STET_PARAM_BOOL,
+     .flags = STET_PARAM_CLI_ONLY,
+     .summary = "With --rerun: also run commands again, in a copy of the project's files",
+     .default_json = "false"},
     {.name = "sample",
      .type = STET_PARAM_STRING,
      .flags = STET_PARAM_POSITIONAL,
@@ -357,6 +362,7 @@ static const stet_example check_examples[] = {
     {"check --only project", "one store alone"},
     {"check --rerun", "are 100 of the results that are up to date what their actions compute?"},
     {"check --rerun all", "are all of them?"},
+    {"check --rerun --commands", "the same for commands, in a copy of the project"},
     {"check --repair", "mend what is damaged"},
     {0},
 };
@@ -377,8 +383,11 @@ const stet_op stet_ops_stores[] = {
          "With --rerun, actions of type ref and javascript that are up to date also run again, in a scratch copy of "
          "the "
          "spaces, on the inputs that are stored now. A result, an error or a read that differs from the record is "
-         "reported, with exit status 1. Commands, calls, effects and event handlers are left out. Nothing in the "
-         "project changes.",
+         "reported, with exit status 1. Calls, effects and event handlers are left out. Nothing in the project changes.\n\n"
+         "With --commands, commands that are up to date run again as well, in a copy of the whole project, without the "
+         "result store. One that makes something else than what is stored runs twice: if its two reruns differ from "
+         "each other, it is listed as not reproducible, and does not count as a difference. A command that names the "
+         "project by its absolute path, or works outside the project, is left out.",
      .params = check_params,
      .result_schema =
          "{\"type\":\"object\",\"required\":[\"ok\",\"stores\"],\"additionalProperties\":false,\"properties\":{"

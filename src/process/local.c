@@ -541,8 +541,26 @@ char *stet_local_file_path(const char *drive_dir, int64_t number, size_t i) {
     return stet_asprintf("%s/%lld.f%zu", drive_dir, (long long)number, i);
 }
 
-stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_task **out, stet_error *err) {
+/* Its commands are lost, or go on without it: what its journal says is read as that of an earlier drive. */
+static void drop_supervisor(stet_local *l) {
+    close(l->fd);
+    l->fd = -1;
+    for (size_t i = 0; i < l->tasks.len; i++)
+        if (l->tasks.at[i]->d == l->own)
+            notes_clear(l->tasks.at[i]);
+    l->own->own = false;
+    l->own->read = 0;
+    l->running = 0;
+    l->own = NULL;
+    stet_buf_clear(&l->in); /* half a line */
+    l->heard = true;        /* its journal may tell of ends */
+}
+
+/* `*gone`: the supervisor died before it had all of the request, and nothing was started. */
+static stet_status start_once(stet_local *l, const stet_local_request *r, stet_task **out, bool *gone,
+                              stet_error *err) {
     stet_status status = l->fd < 0 ? start_supervisor(l, err) : STET_OK;
+    *gone = false;
     if (status != STET_OK)
         return status;
     int64_t number = ++l->next_number;
@@ -603,6 +621,7 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
     status = send_all(l, &b, err);
     stet_buf_release(&b);
     if (status != STET_OK) {
+        *gone = status == STET_IO;
         stet_free(node);
         return status;
     }
@@ -617,6 +636,14 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
     l->running++;
     *out = t;
     return STET_OK;
+}
+
+stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_task **out, stet_error *err) {
+    bool gone;
+    stet_status status = start_once(l, r, out, &gone, err);
+    if (gone)
+        drop_supervisor(l);
+    return status;
 }
 
 stet_task *stet_local_find(stet_local *l, stet_hash key) {
@@ -697,18 +724,9 @@ bool stet_local_adopted(stet_local *l) {
 
 /* What the supervisor has said. If it is gone, its commands are lost. */
 static void hear(stet_local *l) {
+    if (l->fd >= 0 && !receive(l))
+        drop_supervisor(l);
     l->heard = false;
-    if (l->fd < 0 || receive(l))
-        return;
-    close(l->fd);
-    l->fd = -1;
-    for (size_t i = 0; i < l->tasks.len; i++)
-        if (l->tasks.at[i]->d == l->own)
-            notes_clear(l->tasks.at[i]);
-    l->own->own = false; /* an earlier drive now, whose journal tells the rest */
-    l->own->read = 0;
-    l->running = 0;
-    l->own = NULL;
 }
 
 bool stet_local_heard(const stet_local *l) {

@@ -141,6 +141,8 @@ STET_CHECKED stet_status stet_local_turn(stet_local *l, stet_error *err);
 /* Closes the handle; running commands continue. NULL is fine. */
 void stet_local_close(stet_local *l);
 
+/* STET_IO with stet_local_fd below 0 after it: the supervisor was killed before it had the request. Nothing was started,
+ * and the next call starts another supervisor. */
 STET_CHECKED stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_task **out, stet_error *err);
 /* A command with this key that nobody has collected, of an earlier drive, or of this one if it has ended and has no
  * data; or NULL. It may be lost or cancelled. */

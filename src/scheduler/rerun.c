@@ -228,7 +228,8 @@ stet_status stet_sched_rerun(stet_sched *s, int64_t action, stet_rerun *out, ste
     stet_action_record was;
     uint32_t id;
     *out = (stet_rerun){
-        .outcome = STET_RERUN_OUTDATED, .differences = stet_value_array(), .unrecorded = stet_value_array()};
+        .outcome = STET_RERUN_OUTDATED, .row = stet_value_null(), .differences = stet_value_array(),
+        .unrecorded = stet_value_array()};
     stet_status status = stet_observe_get(s->space, action, &arena, &was, err);
     if (status == STET_OK) {
         char *piece = stet_piece_of_action(&was.key);
@@ -251,6 +252,12 @@ stet_status stet_sched_rerun(stet_sched *s, int64_t action, stet_rerun *out, ste
         sched_action *a = stet_plan_data(s->plan, id);
         if (a->effect || !a->kind || a->kind->asynchronous || carries_state(&was)) {
             out->outcome = STET_RERUN_LEFT_OUT;
+            if (!a->effect && a->kind && strcmp(a->kind->type, "command") == 0 &&
+                stet_hash_equal(was.implementation, a->fingerprint)) {
+                status = sched_row_take(s, a, &mine);
+                if (status == STET_OK)
+                    out->row = stet_value_retain(a->row);
+            }
         } else if (stet_hash_equal(was.implementation, a->fingerprint)) {
             out->outcome = STET_RERUN_SAME;
             status = run_again(s, a, &was, out, &mine);
@@ -264,6 +271,7 @@ stet_status stet_sched_rerun(stet_sched *s, int64_t action, stet_rerun *out, ste
 void stet_rerun_release(stet_rerun *r) {
     stet_free(r->piece);
     stet_free(r->node);
+    stet_value_release(r->row);
     stet_value_release(r->differences);
     stet_value_release(r->unrecorded);
     *r = (stet_rerun){0};

@@ -2,7 +2,7 @@
 """Paths that change their type. Every path of a small tree is in turn a file, a directory, a link (to a file, a directory, an output, or nothing) and
 absent; so are the directories above it. Commands make files, directories and links beside the tree, also one for each source; they come, go, change their
 outputs, names and ways to fail, and leave files behind. Outputs are edited and deleted by hand, sources touched, and their modes changed. Readers read the tree and the outputs in every way: as an input, a directory, a pattern, a list of `each`, by a dependency
-file, by words of a command, and as documents from JavaScript and `ref`. Now and then `stet run` is killed while commands run, and these go on.
+file, by words of a command, and as documents from JavaScript and `ref`; also through a link to the project itself. Now and then `stet run` is killed while commands run, and these go on.
 
 The oracle is a fresh project with the sources alone. After each step:
   - before a run, what is shown as standing is what the fresh project has;
@@ -37,6 +37,10 @@ WAYS = {
     "word-test": 'command="if [ -d F ]; then echo d; elif [ -f F ]; then echo f; else echo n; fi > {out}"',
     "word-dir": 'command="ls D/ > {out} 2>/dev/null; true"',
     "word-pattern": 'command="cat D/* > {out} 2>/dev/null; true"',
+    "word-echo": 'command="echo D/* > {out}"',
+    "word-ls": 'command="ls -A D > {out} 2>/dev/null; true"',
+    "word-find": 'command="find D 2>/dev/null | LC_ALL=C sort > {out}"',
+    "word-string": """command=["sh", "-c", 'perl -e "print join(q( ), sort glob(q(D/*)))" > "$1"', "-", "{out}"]""",
     "word-list": '''command=["sh", "-c", 'cat "$1" > "$2" 2>/dev/null; true', "-", "F", "{out}"]''',
     "js-file": 'javascript="({g}) => g ? [g.hash, g.mode] : 0"\ninputs={g=%s}' % link("file:F"),
     "js-pattern": 'javascript="({g}) => Object.keys(g ?? {})"\ninputs={g=%s}' % link("glob:D/*"),
@@ -48,8 +52,8 @@ WAYS = {
 }
 VALUE = ("js-file", "js-pattern", "js-content", "ref-file", "ref-pattern")
 # What may be read, and where links may lead, seen from the project.
-FILES = ["s/a", "s/a/x", "s/a/x/x", "s/b/x", "s/c", "s/c/x", "g/p", "g/d/x", "g/l", "g/l/x", "g/m", "g/e/1", "g/e/2", "g/t/x", "v/g/p"]
-DIRS = ["s/a", "s/b", "s/c", "s/a/x", "g/d", "g/l", "g/e", "g/t", "v/g"]
+FILES = ["s/a", "s/a/x", "s/a/x/x", "s/b/x", "s/c", "s/c/x", "g/p", "g/d/x", "g/l", "g/l/x", "g/m", "g/e/1", "g/e/2", "g/t/x", "v/g/p", "k/g/p", "k/s/b/x"]
+DIRS = ["s/a", "s/b", "s/c", "s/a/x", "g/d", "g/l", "g/e", "g/t", "v/g", "k/g", "k/s/a"]
 MAKERS = {
     "p": 'command="test ! -e stop && cat in > {out}"\nfiles="in"\nproduces="MOVEDg/p"',
     "d": 'command="mkdir -p {out}/sub; cat in > {out}/x; echo y > {out}/sub/y"\nfiles="in"\nproduces="MOVEDg/d"',
@@ -75,6 +79,7 @@ class Project:
     def __init__(self):
         self.tree = {}  # path below s -> None (a directory), text, or ("link", target)
         self.src, self.text, self.target, self.slow = {"1": "one\n"}, "t0\n", "s/a", False
+        self.way = pick(["v/", "k/v/"])  # where makers move to; k leads to the project
         self.moved, self.renamed, self.run_by, self.stop = set(), set(), set(), False  # makers, makers, sources that are executable, does p fail?
         self.makers = {m for m in MAKERS if rnd.random() < 0.6}
         self.readers = []
@@ -126,7 +131,7 @@ class Project:
     def pattern(self):
         text = 'name="p"\n'
         for m in sorted(self.makers):
-            text += f"[nodes.{self.name(m)}]\n" + MAKERS[m].replace("MOVED", "v/" if m in self.moved else "").replace("TARGET", self.target).replace("SLEEP", "sleep 0.4; " if self.slow else "") + "\n"
+            text += f"[nodes.{self.name(m)}]\n" + MAKERS[m].replace("MOVED", self.way if m in self.moved else "").replace("TARGET", self.target).replace("SLEEP", "sleep 0.4; " if self.slow else "") + "\n"
         for name, way, f, d in self.readers:
             text += f"[nodes.{name}]\n" + re.sub(r"\bD\b", d, re.sub(r"\bF\b", f, re.sub(r"\bN\b", name, WAYS[way]))) + "\n"
             if way.startswith("each"):
@@ -143,6 +148,8 @@ class Project:
         want = {s / p: v for p, v in self.tree.items()} | {where / "src" / n: t for n, t in self.src.items()}
         (where / "g/e").mkdir(parents=True, exist_ok=True)  # directories that become empty stay: it never does
         want |= {where / "stop": ""} if self.stop else {}
+        if not (where / "k").is_symlink():
+            (where / "k").symlink_to(".")
         if not self.stop:
             wipe(where / "stop")
         want |= {where / "in": self.text, where / "stet.toml": self.pattern(), where / "fixed": "fixed\n", where / "g/e/keep": "keep\n"}
