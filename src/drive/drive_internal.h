@@ -37,6 +37,7 @@ typedef struct driver {
     bool lent_at_setup;
     int64_t argument_seq;    /* of the argument's revision when the run began */
     stet_names effects_done; /* effects of the run that are not stored yet */
+    stet_map said;           /* "NODE\0STREAM" of streams whose parts were told, until their end */
     stet_runfile *run;
     bool worked;     /* some task of it was started */
     bool run_failed; /* the run's files can't be written: reported once, at the end */
@@ -55,9 +56,12 @@ typedef struct driver {
 /* In drive_run.c: the files of the run, created with the first action that is worth a line in them or at the end, and
  * progress. The first three are the scheduler's callbacks; `ctx` is the driver. */
 void drive_on_event(void *ctx, const stet_sched_event *e);
+/* In drive_log.c: what actions print goes to the logs of the run, and to whoever watches. */
 void drive_on_log(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
+void drive_on_say(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
 bool drive_is_cancelled(void *ctx);
 int64_t drive_done_at(void *ctx, const char *piece, const char *node);
+void drive_begin_run(driver *d); /* creates the files of the run, unless they are there */
 /* Opens the run that is continued, before anything of it runs. STET_CONFLICT: it is completed. */
 STET_CHECKED stet_status drive_continue_run(driver *d, stet_error *err);
 /* Records the argument. `ended`: if it is another than before, others have changed it, and the run says so. */

@@ -65,7 +65,7 @@ static stet_value inputs_of(const stet_drive_spec *spec) {
     return stet_value_type(given) == STET_TYPE_OBJECT ? given : stet_value_null();
 }
 
-static void begin_run(driver *d) {
+void drive_begin_run(driver *d) {
     /* A pattern that can't be read names no piece, so that no run can be recorded. */
     if (d->run || d->run_failed || !d->piece)
         return;
@@ -107,7 +107,7 @@ static void begin_run(driver *d) {
 }
 
 stet_status drive_continue_run(driver *d, stet_error *err) {
-    begin_run(d);
+    drive_begin_run(d);
     if (!d->run_failed)
         return STET_OK;
     d->run_failed = false;
@@ -187,7 +187,7 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
     bool listed = e->effect || e->verifier || !e->synchronous;
     if (e->kind == STET_SCHED_STARTED && listed) {
         bool first = !d->run;
-        begin_run(d);
+        drive_begin_run(d);
         if (d->run) {
             stet_runfile_task(d->run, e->node,
                               &(stet_task_spec){.kind = e->effect ? "effect" : "computation", .verifier = e->verifier});
@@ -210,7 +210,7 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
         if ((there && was != STET_TASK_COMPLETED) || (!there && d->run && listed))
             stet_runfile_task_done(d->run, e->node, NULL);
     } else if (e->kind == STET_SCHED_FAILED || e->kind == STET_SCHED_ASIDE) {
-        begin_run(d);
+        drive_begin_run(d);
         start_task(d, e->node);
         if (d->run)
             stet_runfile_task_failed(d->run, e->node, e->error);
@@ -236,24 +236,6 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
     if (d->done + d->running + d->queued > d->total)
         d->total = d->done + d->running + d->queued;
     report_progress(d, ended);
-}
-
-/* Each action has a log of what it printed, beside the run file. */
-void drive_on_log(void *ctx, const char *node, const char *stream, const char *bytes, size_t len) {
-    (void)stream;
-    driver *d = ctx;
-    stet_task_status was;
-    begin_run(d);
-    if (!d->run || len == 0)
-        return;
-    if (!stet_runfile_has_task(d->run, node, &was))
-        stet_runfile_task(d->run, node, &(stet_task_spec){.kind = "computation"});
-    const char *path = stet_runfile_task_log(d->run, node);
-    stet_status status = path ? stet_file_append(path, bytes, len, false, &d->run_error) : STET_OK;
-    if (path && status == STET_OK && bytes[len - 1] != '\n')
-        status = stet_file_append(path, "\n", 1, false, &d->run_error);
-    if (status != STET_OK)
-        d->run_failed = true;
 }
 
 /* Called between any two steps and while commands run, so it also writes the run file, at most once a second. */
@@ -422,7 +404,7 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
     d->out->metrics = stet_observe_counts_value(&counted);
     bool ended = status == STET_OK || status == STET_CANCELLED;
     if (!d->run && (r->runs > 0 || (d->spec->record && ended)))
-        begin_run(d);
+        drive_begin_run(d);
     if (d->run) {
         /* Cheap actions are counted, not listed: together they are one task, so that a run which consists of them is
          * complete. */
@@ -472,6 +454,7 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
     }
     stet_map_release(&d->failed);
     stet_names_release(&d->effects_done);
+    stet_map_release(&d->said);
     stet_estimate_free(d->estimate);
     d->estimate = NULL;
     if (d->run_failed && status == STET_OK) {

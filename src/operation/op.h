@@ -137,6 +137,9 @@ struct stet_op_ctx {
     /* Writes raw bytes to standard output instead of a result (persist get without -o). NULL if not available (MCP, and
      * the CLI with --json). */
     stet_status (*write_out)(stet_op_ctx *ctx, const void *bytes, size_t len, stet_error *err);
+    /* Shows what a command printed (stet_drive_spec.output; `live` says whether its parts are wanted). NULL: nobody looks. */
+    void (*output)(void *ctx, const char *node, const char *bytes, size_t len, bool live);
+    bool live;
     /* Writes a line for the user or the log, which is not part of the result. */
     void (*warn)(stet_op_ctx *ctx, const char *format, ...) STET_PRINTF(2, 3);
 };

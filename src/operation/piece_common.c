@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "fleet/record.h"
 #include "graph/argument.h"
 #include "operation/text.h"
 #include "scheduler/standing.h"
@@ -438,7 +439,8 @@ stet_value piece_picture(const stet_process *g, const char *format) {
     return v;
 }
 
-static void render_problem(stet_render *r, stet_value p) {
+/* `shown`: what the command printed was shown when it ended. */
+static void render_problem(stet_render *r, stet_value p, bool shown) {
     stet_value error = stet_value_get(p, "error"), hint = stet_value_get(error, "hint");
     stet_text_styled(r, STET_STYLE_BAD,
                      stet_value_type(stet_value_get(p, "cycle")) == STET_TYPE_STRING ? "aside  "
@@ -456,20 +458,23 @@ static void render_problem(stet_render *r, stet_value p) {
     stet_buf_str(r->out, ": ");
     stet_buf said_why = STET_BUF(0);
     piece_render_message(&said_why, error, stet_value_text(&piece, ""), stet_value_text(&node, ""));
+    stet_buf words = STET_BUF(1024);
+    if (shown && stet_fleet_last_words(stet_value_get(error, "details"), &words)) {
+        stet_buf_str(&said_why, ": ");
+        stet_buf_add(&said_why, words.data, words.len - strlen(strrchr(stet_buf_cstr(&words), '(')) - 1);
+    }
+    stet_buf_release(&words);
     stet_text_plain(r, stet_buf_cstr(&said_why), said_why.len);
     stet_buf_release(&said_why);
     stet_buf_char(r->out, '\n');
     /* The complete output of a failed command. */
     static const char *const streams[] = {"stdout", "stderr"};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && !shown; i++) {
         stet_value output = stet_value_get(stet_value_get(error, "details"), streams[i]);
         size_t len;
         const char *text = stet_value_as_string(&output, &len);
-        if (!text)
-            continue;
-        stet_buf_add(r->out, text, len);
-        if (len > 0 && text[len - 1] != '\n')
-            stet_buf_char(r->out, '\n');
+        if (text)
+            stet_text_output(r, "", text, len);
     }
     size_t hint_len = 0;
     stet_value_as_string(&hint, &hint_len);
@@ -537,7 +542,7 @@ void piece_render_outcome(stet_render *r, stet_value result) {
     for (size_t i = 0; i < stet_value_count(actions); i++)
         render_reason(r, stet_value_at(actions, i));
     for (size_t i = 0; i < stet_value_count(problems) && i < 20; i++)
-        render_problem(r, stet_value_at(problems, i));
+        render_problem(r, stet_value_at(problems, i), stet_value_as_bool(stet_value_get(result, "outputShown")));
     if (stet_value_count(problems) > 20)
         stet_buf_str(r->out, "... and more; stet status shows them\n");
     render_before(r, stet_value_get(result, "failedBefore"));
@@ -611,7 +616,7 @@ const char piece_outcome_schema[] =
     "\"integer\"},\"conflicts\":{\"type\":\"integer\"},\"loaded\":{\"type\":\"integer\"},\"flushes\":{\"type\":"
     "\"integer\"},\"causes\":{\"type\":\"object\"},\"setup\":{\"type\":\"object\"},\"durationMs\":{\"type\":"
     "\"integer\"},\"files\":{\"type\":\"integer\"},\"filesChanged\":{\"type\":\"integer\"},"
-    "\"watched\":{\"type\":\"boolean\"},\"dryRun\":{\"type\":\"boolean\"},"
+    "\"watched\":{\"type\":\"boolean\"},\"dryRun\":{\"type\":\"boolean\"},\"outputShown\":{\"type\":\"boolean\"},"
     "\"part\":{\"type\":\"boolean\"},\"unverified\":{\"type\":\"array\"},\"failedBefore\":{\"type\":\"array\"},"
     "\"actions\":{\"type\":\"array\"},\"absentSpaces\":{\"type\":\"array\"},\"metrics\":{\"type\":\"object\"}"
     ",\"runId\":{\"type\":[\"string\",\"null\"]},\"committed\":{\"type\":\"boolean\"},\"problems\":{\"type\":\"array\"}"
@@ -632,10 +637,16 @@ stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *res
     spec->cancelled = stet_op_cancelled;
     spec->progress = show_progress;
     spec->note = show_note;
+    if (spec->result != STET_DRIVE_NEED_RESULT) /* whoever needs the result is shown nothing else */
+        spec->output = ctx->output;
+    spec->live = ctx->live;
     stet_drive_outcome out;
     status = stet_drive(project, spec, &out, err);
-    if (status == STET_OK)
+    if (status == STET_OK) {
         *result = stet_drive_outcome_value(&out);
+        if (spec->output)
+            stet_value_put(result, "outputShown", stet_value_bool(true));
+    }
     else if (status == STET_CANCELLED) {
         stet_detail(err, "ran", stet_value_int((int64_t)out.report.ran));
         stet_hint(err, "what was done is stored; the next start goes on from there");

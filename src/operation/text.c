@@ -55,6 +55,27 @@ void stet_text_plain(stet_render *r, const char *text, size_t len) {
     }
 }
 
+void stet_text_output(stet_render *r, const char *before, const char *bytes, size_t len) {
+    const char *end = bytes + len;
+    while (bytes < end) {
+        const char *newline = memchr(bytes, '\n', (size_t)(end - bytes)), *stop = newline ? newline : end;
+        size_t n = (size_t)(stop - bytes);
+        stet_text_styled(r, STET_STYLE_DIM, before);
+        if (r->width == 0) {
+            stet_buf_add(r->out, bytes, n);
+        } else {
+            while (n > 0 && bytes[n - 1] == '\r')
+                n--;
+            size_t from = n;
+            while (from > 0 && bytes[from - 1] != '\r')
+                from--;
+            stet_text_plain(r, bytes + from, n - from);
+        }
+        stet_buf_char(r->out, '\n');
+        bytes = stop + 1;
+    }
+}
+
 void stet_text_value(stet_render *r, stet_value text) {
     size_t len;
     const char *bytes = stet_value_as_string(&text, &len);
@@ -68,6 +89,8 @@ void stet_text_styled(stet_render *r, stet_style style, const char *text) {
                                         [STET_STYLE_GOOD] = "32",
                                         [STET_STYLE_WARN] = "33",
                                         [STET_STYLE_BAD] = "31"};
+    if (*text == 0)
+        return;
     if (r->colour)
         stet_buf_printf(r->out, "\033[%sm", codes[style]);
     stet_text_plain(r, text, strlen(text));

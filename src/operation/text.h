@@ -18,6 +18,11 @@ void stet_text_styled(stet_render *r, stet_style style, const char *text);
 void stet_text_plain(stet_render *r, const char *text, size_t len);
 void stet_text_value(stet_render *r, stet_value text); /* a string value, plain; nothing for any other */
 
+/* What a command printed, line by line, each behind `before` (may be ""), and ending in a newline. On a terminal control
+ * and format characters are shown as "?", and of a line that overwrites itself only the last state is shown. Elsewhere
+ * the bytes are left as they are. */
+void stet_text_output(stet_render *r, const char *before, const char *bytes, size_t len);
+
 /* Wraps paragraphs to `width` columns, each line after `indent` blanks; with `hanging` the first line has no indent. An
  * empty line separates paragraphs; a line that begins with a blank is kept as it is. Ends in a newline. */
 void stet_text_wrap(stet_buf *out, const char *text, size_t indent, size_t width, bool hanging);
