@@ -145,6 +145,8 @@ bool drive_wants_part(const driver *d);
 STET_CHECKED stet_status drive_bring_files_up(driver *d, stet_error *err);
 /* In drive_explain.c: adds to the outcome what is outdated, what may follow from it, and what waits. */
 STET_CHECKED stet_status drive_explain(driver *d, stet_error *err);
+/* [{"node","waitsFor"}]: at most so many actions of the piece that wait for one that failed, as far as can be told. */
+stet_value drive_waiting(driver *d, size_t most);
 /* Completes and closes the run's files, if there are any or should be. `status` is how the drive went; returns the
  * final status. */
 STET_CHECKED stet_status drive_end_run(driver *d, stet_status status, stet_error *err);

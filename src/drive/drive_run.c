@@ -356,6 +356,25 @@ static void agree(driver *d) {
         stet_runfile_skip_failed(d->run, "up to date by now: another run did it");
 }
 
+/* What waits for a failure is listed with it: people look at the run to see what is left to do. */
+static void list_waiting(driver *d) {
+    enum { MOST = 100 };
+    stet_value list = drive_waiting(d, MOST);
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value v = stet_value_at(list, i), node = stet_value_get(v, "node"), maker = stet_value_get(v, "waitsFor");
+        const char *id = stet_value_as_string(&node, NULL);
+        stet_task_status was;
+        bool there = stet_runfile_has_task(d->run, id, &was);
+        if (there && was != STET_TASK_PENDING && was != STET_TASK_SKIPPED)
+            continue;
+        char *why = stet_asprintf("waits for %s", stet_value_as_string(&maker, NULL));
+        stet_runfile_task(d->run, id, &(stet_task_spec){.kind = "computation"});
+        stet_runfile_task_skipped(d->run, id, why);
+        stet_free(why);
+    }
+    stet_value_release(list);
+}
+
 /* The drive could not go on: that is how the run ended. */
 static void end_broken(driver *d, stet_status status, const stet_error *err) {
     stet_error why = STET_ERROR_INIT;
@@ -433,6 +452,8 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
             keep_result(d);
         if (status == STET_OK) {
             agree(d);
+            if (there && r->failed > 0 && r->waiting + r->left > 0)
+                list_waiting(d);
             stet_runfile_summary(d->run, "savedMs", stet_value_int(there ? time_saved(d) : 0));
         }
         stet_runfile_summary(d->run, "metrics", stet_value_retain(d->out->metrics));

@@ -296,6 +296,8 @@ static const field fields[] = {
     {"rerunReason", TEXT, AT(provenance.reason)},
     {"running", COUNT, AT(counts.tasks[STET_TASK_RUNNING])},
     {"savedMs", NUMBER, AT(saved_ms)},
+    {"settle", COUNT, AT(counts.settle)},
+    {"settled", COUNT, AT(counts.settled)},
     {"size", NUMBER, AT(stamp.size)},
     {"skipped", COUNT, AT(counts.tasks[STET_TASK_SKIPPED])},
     {"stood", NUMBER, AT(stood)},
@@ -410,6 +412,18 @@ static stet_value text_or_null(const char *s) {
     return *s != 0 ? stet_value_string(s) : stet_value_null();
 }
 
+/* Actions that were done, and that were to be done: the tasks, or what was counted if there are none. */
+static stet_value actions_value(const stet_fleet_record *r) {
+    stet_value v = stet_value_object();
+    int64_t total = (int64_t)r->counts.total - r->counts.settle,
+            done = (int64_t)r->counts.tasks[STET_TASK_COMPLETED] - r->counts.settled;
+    if (total == 0)
+        total = done = r->ran;
+    stet_value_put(&v, "done", stet_value_int(done));
+    stet_value_put(&v, "total", stet_value_int(total));
+    return v;
+}
+
 stet_value stet_fleet_record_value(const stet_fleet_record *r) {
     stet_value v = stet_value_object(), tasks = stet_value_object();
     char hex[STET_HASH_HEX];
@@ -437,6 +451,7 @@ stet_value stet_fleet_record_value(const stet_fleet_record *r) {
     for (int i = 0; i < STET_TASK_STATUSES; i++)
         stet_value_put(&tasks, stet_task_status_name((stet_task_status)i), stet_value_int(r->counts.tasks[i]));
     stet_value_put(&v, "tasks", tasks);
+    stet_value_put(&v, "actions", actions_value(r));
     stet_value_put(&v, "commitCount", stet_value_int(r->counts.commits));
     stet_value_put(&v, "verifierGatedCommitCount", stet_value_int(r->counts.gated_commits));
     stet_value_put(&v, "openFeedbackCount", stet_value_int(r->counts.open_feedback));
