@@ -150,12 +150,16 @@ static stet_status unknown_flag(const parser *p, const char *word, const char *n
     else
         stet_fail(p->err, STET_INVALID, "there is no flag %.*s before a command; there are: %s",
                   shown < 100 ? shown : 100, word, stet_buf_cstr(&valid));
-    if (s.best)
+    char *plural = op && p->positional.len > 0 ? stet_asprintf("%ss %s", op->name, p->positional.at[0]) : NULL;
+    if (plural && stet_op_find(plural)) /* `stet run search --limit 3` */
+        stet_hint(p->err, "did you mean: stet %s?", plural);
+    else if (s.best)
         stet_hint(p->err, "did you mean --%s?", s.best);
     else if (op && word[1] != '-' && has_positional(op))
         stet_hint(p->err, "if %.60s is a value, put it after `--`: stet %s -- %.60s", word, op->name, word);
     else if (!op)
         stet_hint(p->err, "flags of a command come after its name");
+    stet_free(plural);
     put_valid(p, list);
     see_help(p);
     stet_buf_release(&valid);

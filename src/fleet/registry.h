@@ -96,6 +96,8 @@ const char *stet_fleet_index_status_name(stet_fleet_index_status s);
 STET_CHECKED stet_status stet_registry_find(const stet_registry *reg, const char *id, const char *repo,
                                             const stet_fleet_record **out, const char **from,
                                             const stet_fleet_record **last, stet_error *err);
+/* The problems that concern this project's runs: its overlays, and the directory of its runs. Belongs to the caller. */
+stet_value stet_registry_problems_of(const stet_registry *reg, const char *root);
 const stet_registry_repo *stet_registry_repo_of(const stet_registry *reg, const char *root);
 
 /* {status, persistedFingerprint, currentFingerprint, staleRuns, newRuns, missingRuns, unreadableRuns, and the number of

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "fleet/registry.h"
 #include "os/file.h"
 
@@ -151,6 +152,17 @@ static stet_value names_of(const stet_fleet_records *v, size_t max) {
         stet_value_put(&item, "runId", stet_value_string(v->at[i]->id));
         stet_value_put(&item, "repo", stet_value_string(v->at[i]->repo));
         stet_value_push(&out, item);
+    }
+    return out;
+}
+
+stet_value stet_registry_problems_of(const stet_registry *reg, const char *root) {
+    stet_value out = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(reg->problems); i++) {
+        stet_value p = stet_value_at(reg->problems, i), path = stet_value_get(p, "path");
+        const char *file = stet_file_basename(stet_value_text(&path, ""));
+        if (stet_value_text_is(stet_value_get(p, "repo"), root) && strcmp(file, "index.json") != 0)
+            stet_value_push(&out, stet_value_retain(p)); /* an index is derived, and says nothing that matters here */
     }
     return out;
 }

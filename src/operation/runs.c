@@ -114,6 +114,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         show_missing(last, &why, &v);
         st = STET_OK;
     }
+    stet_value_put(&v, "problems", rec != NULL ? stet_registry_problems_of(reg, rec->repo) : stet_value_array());
     if (st == STET_OK)
         *result = v;
     else {
@@ -128,7 +129,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 
 static stet_status show_verdict(stet_value result) {
     if (stet_value_as_bool(stet_value_get(result, "found")))
-        return STET_OK;
+        return stet_runs_verdict(result);
     return stet_value_type(stet_value_get(result, "unreadable")) == STET_TYPE_NULL ? STET_NOT_FOUND : STET_CORRUPT;
 }
 
@@ -443,7 +444,7 @@ const stet_op stet_ops_runs[] = {
          "\"home\",null]},\"repo\":{\"type\":[\"string\",\"null\"]},\"record\":{\"anyOf\":[{\"type\":\"null\"}"
          "," RUNS_RECORD "]},\"persisted\":{\"anyOf\":[{\"type\":\"null\"}," RUNS_RECORD
          "]},\"tasks\":{\"type\":\"array\"},\"argument\":{},\"result\":{},\"unreadable\":{\"type\":[\"object\","
-         "\"null\"]},\"nextAction\":{\"type\":"
+         "\"null\"]},\"problems\":" RUNS_PROBLEMS ",\"nextAction\":{\"type\":"
          "\"string\"}}}",
      .examples = show_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_NO_PROJECT | STET_OP_COMMON,

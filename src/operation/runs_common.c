@@ -201,6 +201,21 @@ stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, s
     return st;
 }
 
+stet_status stet_runs_pick_named(stet_registry *reg, stet_value ids, const char *repo, stet_fleet_records *out,
+                              stet_error *err) {
+    for (size_t i = 0; i < stet_value_count(ids); i++) {
+        stet_value id = stet_value_at(ids, i);
+        const stet_fleet_record *rec;
+        stet_status st = stet_registry_find(reg, stet_value_as_string(&id, NULL), repo, &rec, NULL, NULL, err);
+        if (st != STET_OK)
+            return st;
+        for (size_t k = 0; k < reg->records.len; k++)
+            if (reg->records.at[k] == rec)
+                *stet_vec_add(out) = reg->records.at[k];
+    }
+    return STET_OK;
+}
+
 stet_status stet_runs_query(stet_op_ctx *ctx, stet_value args, stet_fleet_query *q, stet_runs_query_keep *keep,
                             stet_error *err) {
     stet_value statuses = stet_value_get(args, "status"), archived = stet_value_get(args, "include_archived");

@@ -68,6 +68,9 @@ STET_CHECKED stet_status stet_runs_options(stet_op_ctx *ctx, stet_value args, st
 /* Loads all projects and finds the run that the arguments name by run_id (and repo, if given). */
 STET_CHECKED stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, stet_registry **reg,
                                         const stet_fleet_record **out, const char **from, stet_error *err);
+/* Adds the runs with these ids. */
+STET_CHECKED stet_status stet_runs_pick_named(stet_registry *reg, stet_value ids, const char *repo,
+                                              stet_fleet_records *out, stet_error *err);
 /* For operations that change something. STET_DENIED: this is not the current project, and the caller must not change
  * others. */
 STET_CHECKED stet_status stet_runs_confine(stet_op_ctx *ctx, const char *repo, stet_error *err);
