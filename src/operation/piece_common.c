@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "fleet/recall.h"
 #include "fleet/record.h"
 #include "graph/argument.h"
 #include "operation/text.h"
@@ -415,6 +416,35 @@ void piece_render_message(stet_buf *out, stet_value failure, const char *piece, 
     stet_buf_add(out, text, len);
 }
 
+void piece_render_failure(stet_buf *out, stet_value failure, const char *piece, const char *node) {
+    stet_buf words = STET_BUF(1024);
+    piece_render_message(out, failure, piece, node);
+    if (stet_fleet_last_words(stet_value_get(failure, "details"), &words)) {
+        stet_buf_str(out, ": ");
+        stet_buf_add(out, words.data, words.len - strlen(strrchr(stet_buf_cstr(&words), '(')) - 1);
+    }
+    stet_buf_release(&words);
+}
+
+void piece_recall(stet_project *project, const char *piece, stet_value *failures) {
+    enum { MOST = 20 };
+    if (stet_value_count(*failures) == 0)
+        return;
+    stet_recall *r = stet_recall_open(project);
+    stet_value all = stet_value_object();
+    for (size_t i = 0; i < stet_value_count(*failures); i++) {
+        size_t len;
+        const char *node = stet_value_key_at(*failures, i, &len);
+        stet_value error = stet_value_retain(stet_value_at(*failures, i));
+        if (i < MOST)
+            stet_recall_add(r, piece, node, &error);
+        stet_value_put_n(&all, node, len, error);
+    }
+    stet_value_release(*failures);
+    *failures = all;
+    stet_recall_close(r);
+}
+
 stet_status piece_end(piece_call *c) {
     stet_status status = c->status;
     stet_piece_free(c->piece);
@@ -457,13 +487,10 @@ static void render_problem(stet_render *r, stet_value p, bool shown) {
     }
     stet_buf_str(r->out, ": ");
     stet_buf said_why = STET_BUF(0);
-    piece_render_message(&said_why, error, stet_value_text(&piece, ""), stet_value_text(&node, ""));
-    stet_buf words = STET_BUF(1024);
-    if (shown && stet_fleet_last_words(stet_value_get(error, "details"), &words)) {
-        stet_buf_str(&said_why, ": ");
-        stet_buf_add(&said_why, words.data, words.len - strlen(strrchr(stet_buf_cstr(&words), '(')) - 1);
-    }
-    stet_buf_release(&words);
+    if (shown)
+        piece_render_failure(&said_why, error, stet_value_text(&piece, ""), stet_value_text(&node, ""));
+    else
+        piece_render_message(&said_why, error, stet_value_text(&piece, ""), stet_value_text(&node, ""));
     stet_text_plain(r, stet_buf_cstr(&said_why), said_why.len);
     stet_buf_release(&said_why);
     stet_buf_char(r->out, '\n');
@@ -496,7 +523,7 @@ static void render_before(stet_render *r, stet_value list) {
         stet_buf_char(r->out, '/');
         stet_text_value(r, node);
         stet_buf_str(r->out, ": ");
-        piece_render_message(&why, stet_value_get(p, "error"), stet_value_text(&piece, ""), stet_value_text(&node, ""));
+        piece_render_failure(&why, stet_value_get(p, "error"), stet_value_text(&piece, ""), stet_value_text(&node, ""));
         stet_text_plain(r, stet_buf_cstr(&why), why.len);
         stet_buf_char(r->out, '\n');
         stet_buf_release(&why);
@@ -628,6 +655,20 @@ static void show_progress(void *ctx, int64_t done, int64_t total, const char *no
     c->progress(c, done, total, note);
 }
 
+/* What failed at an earlier start is told with what it printed then. */
+static void recall_before(stet_project *project, stet_value *list) {
+    stet_recall *r = stet_recall_open(project);
+    for (size_t i = 0; i < stet_value_count(*list) && i < 20; i++) {
+        stet_value p = stet_value_retain(stet_value_at(*list, i)), error = stet_value_retain(stet_value_get(p, "error")),
+                   piece = stet_value_get(p, "piece"), node = stet_value_get(p, "node");
+        stet_recall_add(r, stet_value_text(&piece, ""), stet_value_text(&node, ""), &error);
+        stet_value_put(&p, "error", error);
+        if (!stet_value_put_at(list, i, p))
+            break;
+    }
+    stet_recall_close(r);
+}
+
 stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *result, stet_error *err) {
     stet_project *project;
     stet_status status = ctx->project(ctx, &project, err);
@@ -643,6 +684,7 @@ stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *res
     stet_drive_outcome out;
     status = stet_drive(project, spec, &out, err);
     if (status == STET_OK) {
+        recall_before(project, &out.failed_before);
         *result = stet_drive_outcome_value(&out);
         if (spec->output)
             stet_value_put(result, "outputShown", stet_value_bool(true));
