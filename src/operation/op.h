@@ -179,6 +179,8 @@ STET_CHECKED stet_status stet_op_call(stet_op_ctx *ctx, stet_value given, stet_v
 bool stet_op_cancelled(void *ctx);
 /* The second half of stet_op_call, for arguments from stet_op_check_spelled. */
 STET_CHECKED stet_status stet_op_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err);
+/* May the operation delete or overwrite what somebody made, with these arguments? A dry run and a plan do not. */
+bool stet_op_destroys(const stet_op *op, stet_value args);
 /* Exit status of a result: its operation's verdict, or STET_OK. */
 stet_status stet_op_verdict(const stet_op *op, stet_value result);
 
