@@ -74,6 +74,8 @@ bool drive_is_pending(void *ctx, const char *path);
 bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path);
 STET_CHECKED stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *run, const char *id,
                                            stet_error *err);
+/* In inputs.c. STET_INVALID: the run was given an input that its pattern does not have. */
+STET_CHECKED stet_status drive_check_inputs(driver *d, stet_error *err);
 /* In lend.c: arguments that hold for one run. */
 bool drive_lends(const stet_drive_spec *spec);
 /* Takes the lock of the piece, unless it is held: exclusively if the run lends. Waits, and can be cancelled. */
