@@ -12,12 +12,15 @@
 #include "base/vec.h"
 #include "os/file.h"
 
+static const char *const formats[] = {"text", "json", NULL};
 static const char *const colours[] = {"auto", "always", "never", NULL};
 
 const stet_cli_global stet_cli_globals[] = {
     {"json", 0, NULL, "Print the result, or the error, as one line of JSON", NULL},
     {"project", 'C', "DIR", "Work on the project that DIR lies in, not the one around the current directory", NULL},
-    {"quiet", 'q', NULL, "Print no progress and no warnings, and no text after a change", NULL},
+    {"format", 0, "FORMAT", "text, or json, which is the same as --json", formats},
+    {"quiet", 'q', NULL, "Print no progress, no warnings, no output of commands, and no text after a change", NULL},
+    {"verbose", 'v', NULL, "Show what commands print while they run, each line behind the name of its node", NULL},
     {"color", 0, "WHEN", "Colours: auto is on a terminal unless NO_COLOR is set or TERM is dumb", colours},
     {"help", 'h', NULL, "Show help about the command", NULL},
     {"version", 0, NULL, "Print the version", NULL},
@@ -147,12 +150,16 @@ static stet_status unknown_flag(const parser *p, const char *word, const char *n
     else
         stet_fail(p->err, STET_INVALID, "there is no flag %.*s before a command; there are: %s",
                   shown < 100 ? shown : 100, word, stet_buf_cstr(&valid));
-    if (s.best)
+    char *plural = op && p->positional.len > 0 ? stet_asprintf("%ss %s", op->name, p->positional.at[0]) : NULL;
+    if (plural && stet_op_find(plural)) /* `stet run search --limit 3` */
+        stet_hint(p->err, "did you mean: stet %s?", plural);
+    else if (s.best)
         stet_hint(p->err, "did you mean --%s?", s.best);
     else if (op && word[1] != '-' && has_positional(op))
         stet_hint(p->err, "if %.60s is a value, put it after `--`: stet %s -- %.60s", word, op->name, word);
     else if (!op)
         stet_hint(p->err, "flags of a command come after its name");
+    stet_free(plural);
     put_valid(p, list);
     see_help(p);
     stet_buf_release(&valid);
@@ -364,6 +371,24 @@ static stet_status no_text(const parser *p, const char *label, const char *attac
     return STET_INVALID;
 }
 
+static stet_status choice_of(const parser *p, const stet_cli_global *g, const char *text, int *out) {
+    stet_suggest s = stet_suggest_begin(text);
+    stet_buf all = STET_BUF(1024);
+    for (*out = 0; g->choices[*out]; ++*out) {
+        if (strcmp(text, g->choices[*out]) == 0) {
+            stet_buf_release(&all);
+            return STET_OK;
+        }
+        stet_suggest_offer(&s, g->choices[*out]);
+        stet_buf_printf(&all, "%s%s", *out ? ", " : "", g->choices[*out]);
+    }
+    stet_fail(p->err, STET_INVALID, "--%s: \"%.100s\" is none of: %s", g->name, text, stet_buf_cstr(&all));
+    if (s.best)
+        stet_hint(p->err, "did you mean %s?", s.best);
+    stet_buf_release(&all);
+    return STET_INVALID;
+}
+
 static stet_status global_flag(parser *p, const stet_cli_global *g, const char *label, const char *attached) {
     stet_cli_words *w = p->out;
     const char *text = "";
@@ -378,25 +403,21 @@ static stet_status global_flag(parser *p, const stet_cli_global *g, const char *
         w->version = true;
     else if (strcmp(g->name, "quiet") == 0)
         w->quiet = true;
+    else if (strcmp(g->name, "verbose") == 0)
+        w->verbose = true;
     else if (strcmp(g->name, "project") == 0) {
         if (!*text)
             return stet_fail(p->err, STET_INVALID, "--project: a directory expected, not an empty word");
         w->project = text;
     } else {
-        for (int i = 0; colours[i]; i++)
-            if (strcmp(text, colours[i]) == 0) {
-                w->colour = (stet_cli_colour)i;
-                return STET_OK;
-            }
-        stet_suggest s = stet_suggest_begin(text);
-        for (int i = 0; colours[i]; i++)
-            stet_suggest_offer(&s, colours[i]);
-        stet_fail(p->err, STET_INVALID, "--color: \"%.100s\" is none of: auto, always, never", text);
-        if (s.best)
-            stet_hint(p->err, "did you mean %s?", s.best);
-        return STET_INVALID;
+        int chosen;
+        status = choice_of(p, g, text, &chosen);
+        if (status == STET_OK && g->choices == formats)
+            w->json = chosen == 1;
+        else if (status == STET_OK)
+            w->colour = (stet_cli_colour)chosen;
     }
-    return STET_OK;
+    return status;
 }
 
 static stet_status param_flag(parser *p, const stet_param *param, const char *label, const char *attached) {
@@ -417,6 +438,11 @@ static stet_status param_flag(parser *p, const stet_param *param, const char *la
     return status == STET_OK ? put_word(p, param, text) : status;
 }
 
+/* Operations that print in several formats have a --format of their own. */
+static bool has_own(const stet_op *op, const char *name) {
+    return op && stet_op_param(op, name) != NULL;
+}
+
 static stet_status long_flag(parser *p, const char *word) {
     char name[STET_PARAM_NAME_MAX], label[STET_PARAM_NAME_MAX + 4];
     size_t n = strcspn(word + 2, "=");
@@ -429,7 +455,7 @@ static stet_status long_flag(parser *p, const char *word) {
     memcpy(label, "--", 2);
     memcpy(label + 2, name, n + 1);
     for (const stet_cli_global *g = stet_cli_globals; g->name; g++)
-        if (strcmp(g->name, name) == 0)
+        if (strcmp(g->name, name) == 0 && !has_own(p->out->op, name))
             return global_flag(p, g, label, attached);
     choose_noun_itself(p);
     if (!p->out->op)

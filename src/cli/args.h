@@ -27,7 +27,7 @@
 typedef enum stet_cli_colour { STET_COLOUR_AUTO, STET_COLOUR_ALWAYS, STET_COLOUR_NEVER } stet_cli_colour;
 
 typedef struct stet_cli_words {
-    bool json, help, version, quiet;
+    bool json, help, version, quiet, verbose;
     stet_cli_colour colour;
     const char *project; /* borrowed from argv */
     const stet_op *op;   /* NULL: no operation was named (overview, or help about `noun`) */

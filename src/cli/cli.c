@@ -28,6 +28,7 @@ typedef struct cli {
     char *cwd;
     bool progress_terminal; /* standard error is a terminal: progress is one line that changes */
     bool progress_shown;
+    char *speaker; /* the node whose output was shown last, until something else is */
     int64_t progress_next; /* the earliest time of the next display, monotonic */
 } cli;
 
@@ -88,6 +89,29 @@ static bool use_colour(const cli *c) {
     if (c->words.colour != STET_COLOUR_AUTO)
         return c->words.colour == STET_COLOUR_ALWAYS;
     return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+/* What a command printed: behind its name, or live with the name in front of each line. */
+static void output(void *ctx, const char *node, const char *bytes, size_t len, bool live) {
+    stet_op_ctx *o = ctx;
+    cli *c = o->surface;
+    stet_buf text = STET_BUF(0), before = STET_BUF(0);
+    stet_render r = {.out = &text, .colour = use_colour(c), .width = columns_of(STDOUT_FILENO)};
+    if (live) {
+        stet_buf_printf(&before, "%s | ", node);
+    } else if (!c->speaker || strcmp(c->speaker, node) != 0) {
+        stet_text_styled(&r, STET_STYLE_BOLD, node);
+        stet_text_styled(&r, STET_STYLE_BOLD, ":");
+        stet_buf_char(&text, '\n');
+    }
+    free(c->speaker);
+    c->speaker = strdup(node);
+    stet_text_output(&r, stet_buf_cstr(&before), bytes, len);
+    hide_progress(c);
+    stet_out_add(&c->out, stet_buf_cstr(&text), text.len);
+    stet_out_flush(&c->out);
+    stet_buf_release(&before);
+    stet_buf_release(&text);
 }
 
 static void put_line(cli *c, stet_value v) {
@@ -337,6 +361,8 @@ int stet_cli_run(const stet_op *op, int count, char *const *words) {
     stet_error err = STET_ERROR_INIT;
     stet_status status = stet_cli_parse_for(op, count, words, &c.words, &err);
     c.ctx.json = c.words.json;
+    c.ctx.output = c.words.json || c.words.quiet ? NULL : output;
+    c.ctx.live = c.words.verbose;
     if (status == STET_OK)
         status = perform(&c, &err);
     hide_progress(&c);
@@ -361,5 +387,6 @@ int stet_cli_run(const stet_op *op, int count, char *const *words) {
     stet_cli_words_release(&c.words);
     stet_out_release(&c.out);
     free(c.cwd);
+    free(c.speaker);
     return (int)status;
 }

@@ -61,21 +61,78 @@ static void item(stet_render *r, const char *name, const char *summary, size_t c
     stet_text_wrap(r->out, summary, column, width_of(r), true);
 }
 
+/* Commands by what people want to do, as words: a command, or the first word of several. */
+typedef struct topic {
+    const char *title;
+    const char *const *words;
+} topic;
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static const topic topics[] = {
+    {"Begin a project", WORDS("init", "pattern write", "pattern check", "trust", "doctor")},
+    {"Run it, and see what is out of date", WORDS("run", "status", "why", "watch", "get", "set")},
+    {"Look at earlier runs, and queue new ones", WORDS("runs", "history", "queue", "registry", "project")},
+    {"Patterns, pieces and their actions", WORDS("pattern", "piece", "action")},
+    {"Documents, branches and spaces", WORDS("doc", "branch", "space")},
+    {"Files and stored results", WORDS("file", "persist", "check", "gc")},
+    {"Calls, and sharing their results", WORDS("call", "worker", "dag", "remote")},
+    {"Help and other programs", WORDS("help", "version", "mcp")},
+};
+#define TOPICS (sizeof topics / sizeof *topics)
+
+/* How many bytes of the name a word covers; 0: it is not meant. */
+static size_t covers(const char *word, const char *name) {
+    size_t n = strlen(word);
+    return strncmp(word, name, n) == 0 && (name[n] == 0 || name[n] == ' ') ? n : 0;
+}
+
+/* The topic whose word says most of the name; TOPICS: none. */
+static size_t topic_of(const stet_op *op) {
+    size_t best = TOPICS, most = 0;
+    for (size_t i = 0; i < TOPICS; i++)
+        for (const char *const *word = topics[i].words; *word; word++)
+            if (covers(*word, op->name) > most) {
+                most = covers(*word, op->name);
+                best = i;
+            }
+    return best;
+}
+
 static bool listed(const stet_op *op, bool all) {
     return all || op->flags & STET_OP_COMMON;
+}
+
+/* In the order of the topic's words, then of the table. */
+static void topic_items(stet_render *r, size_t t, bool all, size_t column) {
+    bool any = false;
+    for (const char *const *word = t < TOPICS ? topics[t].words : WORDS(""); *word; word++)
+        for (size_t i = 0; i < stet_op_count(); i++) {
+            const stet_op *op = stet_op_at(i);
+            const char *by = NULL;
+            for (const char *const *w = t < TOPICS ? topics[t].words : WORDS(""); *w; w++)
+                if (covers(*w, op->name) > 0 && (!by || strlen(*w) > strlen(by)))
+                    by = *w;
+            if (!listed(op, all) || topic_of(op) != t || (t < TOPICS && (!by || strcmp(by, *word) != 0)))
+                continue;
+            if (!any)
+                heading(r, t < TOPICS ? topics[t].title : "Other commands");
+            any = true;
+            item(r, op->name, op->summary, column);
+        }
 }
 
 void stet_help_overview(stet_render *r, bool all) {
     stet_buf_str(r->out, "stet " STET_VERSION ": durable incremental computation\n\n");
     stet_buf_str(r->out, "usage: stet [--json] [--project DIR] COMMAND [ARGUMENT...]\n");
-    heading(r, all ? "Commands" : "Common commands");
+    if (!all)
+        stet_buf_str(r->out, "\nCommon commands, by what they are for:\n");
     size_t column = 0;
     for (size_t i = 0; i < stet_op_count(); i++)
         if (listed(stet_op_at(i), all) && strlen(stet_op_at(i)->name) + 4 > column)
             column = strlen(stet_op_at(i)->name) + 4;
-    for (size_t i = 0; i < stet_op_count(); i++)
-        if (listed(stet_op_at(i), all))
-            item(r, stet_op_at(i)->name, stet_op_at(i)->summary, column + 1);
+    for (size_t t = 0; t <= TOPICS; t++)
+        topic_items(r, t, all, column + 1);
     if (all) {
         heading(r, "Flags of every command");
         for (const stet_cli_global *g = stet_cli_globals; g->name; g++) {

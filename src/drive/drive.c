@@ -609,10 +609,15 @@ static stet_status watch(driver *d, stet_error *err) {
 /* The run that is continued, and the argument that this run alone has. */
 static stet_status take_argument(driver *d, stet_error *err) {
     stet_status status = d->spec->dry_run ? drive_settle_lent(d, true, err) : STET_OK;
+    /* What was lent at set-up has to be given back first. */
+    if (status == STET_OK && !d->lent_at_setup)
+        status = drive_check_inputs(d, err);
     if (status == STET_OK && (d->spec->run_id || d->spec->begun))
         status = drive_continue_run(d, err);
     if (status == STET_OK)
         status = drive_lend(d, err);
+    if (status == STET_OK && d->lent_at_setup)
+        status = drive_check_inputs(d, err);
     bool exists;
     stet_value argument;
     if (status == STET_OK)
@@ -653,6 +658,7 @@ static stet_status drive_in(stet_project *project, const stet_drive_spec *spec, 
                             .cancelled = drive_is_cancelled,
                             .event = drive_on_event,
                             .log = drive_on_log,
+                            .say = drive_on_say,
                             .rested = drive_on_rested,
                             .may_make = drive_may_make,
                             .accept_read = drive_accept_read,

@@ -69,6 +69,10 @@ typedef struct stet_drive_spec {
     void *ctx;
     bool (*cancelled)(void *ctx);                                               /* may be NULL */
     void (*progress)(void *ctx, int64_t done, int64_t total, const char *note); /* may be NULL */
+    /* What an action printed, when it has ended; with `live` also each part of it when it is printed, and parts that were
+     * given are not given again. May be NULL. */
+    void (*output)(void *ctx, const char *node, const char *bytes, size_t len, bool live);
+    bool live;
     /* While watching: called after the first settling, and after each that ran something. May be NULL. */
     stet_status (*settled)(void *ctx, const stet_sched_report *report, int64_t duration_ms, stet_error *err);
     /* A note that is not a failure, such as: files can't be watched, and are polled instead. May be NULL. */

@@ -191,6 +191,40 @@ static stet_status explain_leads(const explaining *x, const stet_standing *all, 
     return status;
 }
 
+stet_value drive_waiting(driver *d, size_t most) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_standing all = {0};
+    explaining x = {.d = d, .failures = stet_value_null(), .prefix = stet_piece_part(d->piece, "node", "")};
+    stet_value list = stet_value_array();
+    stet_action_record r;
+    bool known =
+        stet_observe_failures(d->space, d->branch, d->stored->doc, d->stored->scope, &x.failures, NULL) == STET_OK &&
+        stet_standing_load(d->space, d->branch, &all, NULL) == STET_OK;
+    if (known)
+        note_marked(&x, all.marked, all.marked_count, &arena);
+    size_t count = known ? all.marked_count + all.stale.len : 0;
+    for (size_t i = 0; i < count && stet_value_count(list) < most; i++) {
+        int64_t action = i < all.marked_count ? all.marked[i].action : all.stale.at[i - all.marked_count];
+        if (stet_observe_get(d->space, action, &arena, &r, NULL) != STET_OK || !stet_piece_has(d->stored, &r.key) ||
+            !is_wanted(&x, r.key.action))
+            continue;
+        char *failed = waits_for(&x, r.key.action);
+        if (failed) {
+            stet_value v = stet_value_object();
+            stet_value_put(&v, "node", stet_value_string(r.key.action));
+            stet_value_put(&v, "waitsFor", stet_value_string(failed));
+            stet_value_push(&list, v);
+        }
+        stet_free(failed);
+    }
+    stet_map_release(&x.marked);
+    stet_standing_release(&all);
+    stet_value_release(x.failures);
+    stet_free(x.prefix);
+    stet_arena_release(&arena);
+    return list;
+}
+
 stet_status drive_explain(driver *d, stet_error *err) {
     stet_arena arena = STET_ARENA_INIT;
     stet_standing all = {0};

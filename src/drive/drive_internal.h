@@ -37,6 +37,7 @@ typedef struct driver {
     bool lent_at_setup;
     int64_t argument_seq;    /* of the argument's revision when the run began */
     stet_names effects_done; /* effects of the run that are not stored yet */
+    stet_map said;           /* "NODE\0STREAM" of streams whose parts were told, until their end */
     stet_runfile *run;
     bool worked;     /* some task of it was started */
     bool run_failed; /* the run's files can't be written: reported once, at the end */
@@ -55,9 +56,12 @@ typedef struct driver {
 /* In drive_run.c: the files of the run, created with the first action that is worth a line in them or at the end, and
  * progress. The first three are the scheduler's callbacks; `ctx` is the driver. */
 void drive_on_event(void *ctx, const stet_sched_event *e);
+/* In drive_log.c: what actions print goes to the logs of the run, and to whoever watches. */
 void drive_on_log(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
+void drive_on_say(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
 bool drive_is_cancelled(void *ctx);
 int64_t drive_done_at(void *ctx, const char *piece, const char *node);
+void drive_begin_run(driver *d); /* creates the files of the run, unless they are there */
 /* Opens the run that is continued, before anything of it runs. STET_CONFLICT: it is completed. */
 STET_CHECKED stet_status drive_continue_run(driver *d, stet_error *err);
 /* Records the argument. `ended`: if it is another than before, others have changed it, and the run says so. */
@@ -70,6 +74,8 @@ bool drive_is_pending(void *ctx, const char *path);
 bool drive_may_make(void *ctx, stet_space *space, int64_t branch, const char *path);
 STET_CHECKED stet_status drive_accept_read(void *ctx, const stet_sched_place *at, stet_run *run, const char *id,
                                            stet_error *err);
+/* In inputs.c. STET_INVALID: the run was given an input that its pattern does not have. */
+STET_CHECKED stet_status drive_check_inputs(driver *d, stet_error *err);
 /* In lend.c: arguments that hold for one run. */
 bool drive_lends(const stet_drive_spec *spec);
 /* Takes the lock of the piece, unless it is held: exclusively if the run lends. Waits, and can be cancelled. */
@@ -141,6 +147,8 @@ bool drive_wants_part(const driver *d);
 STET_CHECKED stet_status drive_bring_files_up(driver *d, stet_error *err);
 /* In drive_explain.c: adds to the outcome what is outdated, what may follow from it, and what waits. */
 STET_CHECKED stet_status drive_explain(driver *d, stet_error *err);
+/* [{"node","waitsFor"}]: at most so many actions of the piece that wait for one that failed, as far as can be told. */
+stet_value drive_waiting(driver *d, size_t most);
 /* Completes and closes the run's files, if there are any or should be. `status` is how the drive went; returns the
  * final status. */
 STET_CHECKED stet_status drive_end_run(driver *d, stet_status status, stet_error *err);

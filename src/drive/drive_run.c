@@ -65,7 +65,7 @@ static stet_value inputs_of(const stet_drive_spec *spec) {
     return stet_value_type(given) == STET_TYPE_OBJECT ? given : stet_value_null();
 }
 
-static void begin_run(driver *d) {
+void drive_begin_run(driver *d) {
     /* A pattern that can't be read names no piece, so that no run can be recorded. */
     if (d->run || d->run_failed || !d->piece)
         return;
@@ -107,7 +107,7 @@ static void begin_run(driver *d) {
 }
 
 stet_status drive_continue_run(driver *d, stet_error *err) {
-    begin_run(d);
+    drive_begin_run(d);
     if (!d->run_failed)
         return STET_OK;
     d->run_failed = false;
@@ -188,7 +188,7 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
     if (e->kind == STET_SCHED_STARTED && listed) {
         stet_task_status was;
         bool first = !d->run;
-        begin_run(d);
+        drive_begin_run(d);
         if (d->run) {
             stet_runfile_task(d->run, e->node,
                               &(stet_task_spec){.kind = e->effect ? "effect" : "computation", .verifier = e->verifier});
@@ -213,7 +213,7 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
         if ((there && was != STET_TASK_COMPLETED) || (!there && d->run && listed))
             stet_runfile_task_done(d->run, e->node, NULL);
     } else if (e->kind == STET_SCHED_FAILED || e->kind == STET_SCHED_ASIDE) {
-        begin_run(d);
+        drive_begin_run(d);
         start_task(d, e->node);
         if (d->run)
             stet_runfile_task_failed(d->run, e->node, e->error);
@@ -239,24 +239,6 @@ void drive_on_event(void *ctx, const stet_sched_event *e) {
     if (d->done + d->running + d->queued > d->total)
         d->total = d->done + d->running + d->queued;
     report_progress(d, ended);
-}
-
-/* Each action has a log of what it printed, beside the run file. */
-void drive_on_log(void *ctx, const char *node, const char *stream, const char *bytes, size_t len) {
-    (void)stream;
-    driver *d = ctx;
-    stet_task_status was;
-    begin_run(d);
-    if (!d->run || len == 0)
-        return;
-    if (!stet_runfile_has_task(d->run, node, &was))
-        stet_runfile_task(d->run, node, &(stet_task_spec){.kind = "computation"});
-    const char *path = stet_runfile_task_log(d->run, node);
-    stet_status status = path ? stet_file_append(path, bytes, len, false, &d->run_error) : STET_OK;
-    if (path && status == STET_OK && bytes[len - 1] != '\n')
-        status = stet_file_append(path, "\n", 1, false, &d->run_error);
-    if (status != STET_OK)
-        d->run_failed = true;
 }
 
 /* Called between any two steps and while commands run, so it also writes the run file, at most once a second. */
@@ -377,6 +359,25 @@ static void agree(driver *d) {
         stet_runfile_skip_failed(d->run, "up to date by now: another run did it");
 }
 
+/* What waits for a failure is listed with it: people look at the run to see what is left to do. */
+static void list_waiting(driver *d) {
+    enum { MOST = 100 };
+    stet_value list = drive_waiting(d, MOST);
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value v = stet_value_at(list, i), node = stet_value_get(v, "node"), maker = stet_value_get(v, "waitsFor");
+        const char *id = stet_value_as_string(&node, NULL);
+        stet_task_status was;
+        bool there = stet_runfile_has_task(d->run, id, &was);
+        if (there && was != STET_TASK_PENDING && was != STET_TASK_SKIPPED)
+            continue;
+        char *why = stet_asprintf("waits for %s", stet_value_as_string(&maker, NULL));
+        stet_runfile_task(d->run, id, &(stet_task_spec){.kind = "computation"});
+        stet_runfile_task_skipped(d->run, id, why);
+        stet_free(why);
+    }
+    stet_value_release(list);
+}
+
 /* The drive could not go on: that is how the run ended. */
 static void end_broken(driver *d, stet_status status, const stet_error *err) {
     stet_error why = STET_ERROR_INIT;
@@ -425,7 +426,7 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
     d->out->metrics = stet_observe_counts_value(&counted);
     bool ended = status == STET_OK || status == STET_CANCELLED;
     if (!d->run && (r->runs > 0 || (d->spec->record && ended)))
-        begin_run(d);
+        drive_begin_run(d);
     if (d->run) {
         /* Cheap actions are counted, not listed: together they are one task, so that a run which consists of them is
          * complete. */
@@ -454,6 +455,8 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
             keep_result(d);
         if (status == STET_OK) {
             agree(d);
+            if (there && r->failed > 0 && r->waiting + r->left > 0)
+                list_waiting(d);
             stet_runfile_summary(d->run, "savedMs", stet_value_int(there ? time_saved(d) : 0));
         }
         stet_runfile_summary(d->run, "metrics", stet_value_retain(d->out->metrics));
@@ -475,6 +478,7 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
     }
     stet_map_release(&d->failed);
     stet_names_release(&d->effects_done);
+    stet_map_release(&d->said);
     stet_estimate_free(d->estimate);
     d->estimate = NULL;
     if (d->run_failed && status == STET_OK) {

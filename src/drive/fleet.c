@@ -90,7 +90,9 @@ stet_status stet_drive_fleet(const stet_drive_request *q, stet_drive_result *out
                             .ctx = q->context,
                             .cancelled = q->cancelled,
                             .begun = again ? NULL : q->begun,
-                            .progress = q->progress};
+                            .progress = q->progress,
+                            .output = q->output,
+                            .live = q->live};
     stet_state state = {0};
     char *file = NULL;
     stet_value hold[5] = {stet_value_null(), stet_value_null(), stet_value_null(), stet_value_null(),

@@ -35,6 +35,9 @@ typedef struct stet_drive_request {
     /* Called between tasks: stop? May be NULL. `context` is the caller's. */
     bool (*cancelled)(void *context);
     void (*progress)(void *context, int64_t done, int64_t total, const char *note);
+    /* What a task printed (stet_drive_spec of drive/drive.h). May be NULL. */
+    void (*output)(void *context, const char *node, const char *bytes, size_t len, bool live);
+    bool live;
     /* A run begins, of which nothing is on disk yet; another status than STET_OK ends the drive. May be NULL. */
     stet_status (*begun)(void *context, const char *run_id, stet_error *err);
     void *context;

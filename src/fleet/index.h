@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "fleet/record.h"
 
-#define STET_FLEET_INDEX_SCHEMA    2
+#define STET_FLEET_INDEX_SCHEMA    3
 #define STET_FLEET_INDEX_MAX_BYTES ((size_t)1 << 30)
 
 typedef STET_VEC(stet_fleet_record *) stet_fleet_records;

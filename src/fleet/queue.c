@@ -28,6 +28,7 @@
 #define QUEUE_MAX_BYTES ((size_t)1 << 30)
 #define LOCK_WAIT_MS    30000
 #define PREFIX_MIN      6
+#define ENDING_MIN      4
 #define BACKOFF_MAX     6
 
 static const char *const status_names[STET_QUEUE_STATUSES] = {"pending", "leased",    "drained", "done",
@@ -162,6 +163,21 @@ static void insert(stet_value *entries, stet_value entry) {
     stet_value_insert_at(entries, low, entry);
 }
 
+/* The numbers of the entries in the order in which they are taken: that of the file, or with the newest of each priority
+ * first. The caller frees it. */
+static size_t *order_of(const stet_queue *q, stet_value entries) {
+    size_t n = stet_value_count(entries), *order = stet_alloc((n + 1) * sizeof *order);
+    for (size_t from = 0, to; from < n; from = to) {
+        stet_value priority = stet_value_get(stet_value_at(entries, from), "priority");
+        for (to = from + 1;
+             to < n && stet_value_equal(stet_value_get(stet_value_at(entries, to), "priority"), priority);)
+            to++;
+        for (size_t i = from; i < to; i++)
+            order[i] = q->newest_first ? from + (to - 1 - i) : i;
+    }
+    return order;
+}
+
 typedef struct txn {
     const stet_queue *q;
     stet_lock *lock;
@@ -227,14 +243,16 @@ static stet_status find(stet_value entries, const char *id, size_t *index, stet_
             *index = i;
             return STET_OK;
         }
-        if (len >= PREFIX_MIN && strncmp(s, id, len) == 0) {
+        size_t whole = strlen(s);
+        if ((len >= PREFIX_MIN && strncmp(s, id, len) == 0) ||
+            (len >= ENDING_MIN && len < whole && strcmp(s + whole - len, id) == 0)) {
             *index = i;
             hits++;
         }
     }
     if (hits == 1)
         return STET_OK;
-    stet_status st = hits > 1 ? stet_fail(err, STET_CONFLICT, "%zu entries of the queue begin with %.80s", hits, id)
+    stet_status st = hits > 1 ? stet_fail(err, STET_CONFLICT, "%zu entries of the queue begin or end with %.80s", hits, id)
                               : stet_fail(err, STET_NOT_FOUND, "there is no entry %.80s in the queue", id);
     stet_hint(err, "stet queue list shows them");
     return st;
@@ -272,7 +290,12 @@ stet_status stet_queue_list(const stet_queue *q, const char *repo, const char *s
             insert(&picked, stet_value_retain(e));
     }
     stet_value_release(entries);
-    *out = picked;
+    size_t *order = order_of(q, picked);
+    *out = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(picked); i++)
+        stet_value_push(out, stet_value_retain(stet_value_at(picked, order[i])));
+    stet_free(order);
+    stet_value_release(picked);
     return STET_OK;
 }
 
@@ -372,8 +395,9 @@ stet_status stet_queue_drain(const stet_queue *q, const char *repo, size_t limit
         return st;
     stet_value out = stet_value_array();
     int64_t now = stet_clock_ms(), ignored = 0;
-    size_t left = 0;
-    for (size_t i = 0; i < stet_value_count(t.entries); i++) {
+    size_t left = 0, *order = order_of(q, t.entries);
+    for (size_t k = 0; k < stet_value_count(t.entries); k++) {
+        size_t i = order[k];
         stet_value e = stet_value_at(t.entries, i);
         if (status_of(e) != STET_QUEUED_PENDING ||
             (repo != NULL && !stet_value_text_is(stet_value_get(e, "repo"), repo)))
@@ -388,6 +412,7 @@ stet_status stet_queue_drain(const stet_queue *q, const char *repo, size_t limit
         stet_value_push(&out, stet_value_retain(entry));
         stet_value_put_at(&t.entries, i, entry);
     }
+    stet_free(order);
     if (stet_value_count(out) == 0)
         abandon(&t);
     else
@@ -515,7 +540,9 @@ stet_status stet_queue_lease_but(const stet_queue *q, const char *repo, int64_t 
             lapse(&t, i);
             lapsed = true;
         }
-    for (size_t i = 0; i < n && found == n; i++) {
+    size_t *order = order_of(q, t.entries);
+    for (size_t k = 0; k < n && found == n; k++) {
+        size_t i = order[k];
         stet_value e = stet_value_at(t.entries, i), id = stet_value_get(e, "id");
         if (!ready(e, repo, now, &later))
             continue;
@@ -524,6 +551,7 @@ stet_status stet_queue_lease_but(const stet_queue *q, const char *repo, int64_t 
         else if (later == 0 || now < later)
             later = now;
     }
+    stet_free(order);
     if (ready_at != NULL)
         *ready_at = found < n ? 0 : later;
     if (found == n) {

@@ -22,7 +22,8 @@
  * holder is a process of this machine that has ended, or when its time is over. Leases are checked when somebody wants
  * to lease.
  *
- * Order: priority (lower first), then enqueuedAt, then id. An entry waits while another one of the same app or run in
+ * Order: priority (lower first), then enqueuedAt, then id; with `newest_first` the last two are turned round. The file
+ * is always in the former order. An entry waits while another one of the same app or run in
  * the same project is leased; those after it proceed.
  */
 #ifndef STET_FLEET_QUEUE_H
@@ -51,6 +52,7 @@ typedef enum stet_queue_status {
 typedef struct stet_queue {
     const char *home;
     int lock_timeout_ms; /* 0: 30 s */
+    bool newest_first;   /* of the entries of one priority the newest is taken first */
 } stet_queue;
 
 typedef struct stet_queue_spec {
@@ -68,7 +70,7 @@ bool stet_queue_status_of_name(const char *name, stet_queue_status *out);
 /* All entries in order (objects as on disk), optionally of one project or one status. Belongs to the caller. */
 STET_CHECKED stet_status stet_queue_list(const stet_queue *q, const char *repo, const char *status, stet_value *out,
                                          stet_error *err);
-/* An entry by id, or by a unique prefix of its id (at least 6 characters). */
+/* An entry by id, by a unique beginning of it (at least 6 characters), or by a unique ending (at least 4). */
 STET_CHECKED stet_status stet_queue_show(const stet_queue *q, const char *id, stet_value *out, stet_error *err);
 STET_CHECKED stet_status stet_queue_add(const stet_queue *q, const stet_queue_spec *spec, stet_value *entry,
                                         stet_error *err);
@@ -137,6 +139,9 @@ typedef struct stet_queue_work_opts {
     bool (*cancelled)(void *context);
     /* An entry was settled. Called by one thread at a time. May be NULL. */
     void (*settled)(void *context, stet_value entry, const stet_drive_result *result);
+    /* What a task printed (fleet/drive.h). Called by one thread at a time. May be NULL. */
+    void (*output)(void *context, const char *node, const char *bytes, size_t len, bool live);
+    bool live;
     void *context;
 } stet_queue_work_opts;
 

@@ -170,8 +170,7 @@ stet_lifecycle stet_fleet_record_surface(const stet_fleet_record *r) {
     return r->derived == STET_LIFE_BLOCKED && r->counts.tasks[STET_TASK_FAILED] > 0 ? STET_LIFE_FAILED : r->derived;
 }
 
-/* "no ok.txt here (exit 3)": the last line that a command printed tells more than its exit status. "" if there is none. */
-static const char *last_words(stet_value details, stet_arena *arena) {
+bool stet_fleet_last_words(stet_value details, stet_buf *out) {
     static const char *const streams[] = {"stderr", "stdout"};
     stet_value code = stet_value_get(details, "exit");
     for (size_t i = 0; i < 2 && stet_value_type(code) == STET_TYPE_INT; i++) {
@@ -188,19 +187,22 @@ static const char *last_words(stet_value details, stet_arena *arena) {
         if (len == from)
             continue;
         size_t most = STET_FLEET_RECORD_MESSAGE_MAX - 24, n = len - from < most ? len - from : most;
-        char text[STET_FLEET_RECORD_MESSAGE_MAX];
-        snprintf(text, sizeof text, "%.*s (exit %lld)", (int)stet_utf8_valid_prefix(s + from, n), s + from,
-                 (long long)stet_value_as_int(code));
-        return stet_arena_strdup(arena, text);
+        stet_buf_add(out, s + from, stet_utf8_valid_prefix(s + from, n));
+        stet_buf_printf(out, " (exit %lld)", (long long)stet_value_as_int(code));
+        return true;
     }
-    return "";
+    return false;
 }
 
 static void derive_failure(const stet_state *s, stet_arena *arena, stet_fleet_record *r) {
     stet_value error = stet_value_get(s->failed, "error");
     r->failed_task = text_of(s->failed, "id", arena);
-    r->failed_message = last_words(stet_value_get(error, "details"), arena);
-    if (r->failed_message[0] != 0)
+    stet_buf said = STET_BUF(STET_FLEET_RECORD_MESSAGE_MAX * 2);
+    bool told = stet_fleet_last_words(stet_value_get(error, "details"), &said);
+    if (told)
+        r->failed_message = stet_arena_strdup(arena, stet_buf_cstr(&said));
+    stet_buf_release(&said);
+    if (told)
         return;
     if (stet_value_type(error) == STET_TYPE_OBJECT)
         error = stet_value_get(error, "message");
@@ -294,6 +296,8 @@ static const field fields[] = {
     {"rerunReason", TEXT, AT(provenance.reason)},
     {"running", COUNT, AT(counts.tasks[STET_TASK_RUNNING])},
     {"savedMs", NUMBER, AT(saved_ms)},
+    {"settle", COUNT, AT(counts.settle)},
+    {"settled", COUNT, AT(counts.settled)},
     {"size", NUMBER, AT(stamp.size)},
     {"skipped", COUNT, AT(counts.tasks[STET_TASK_SKIPPED])},
     {"stood", NUMBER, AT(stood)},
@@ -408,6 +412,18 @@ static stet_value text_or_null(const char *s) {
     return *s != 0 ? stet_value_string(s) : stet_value_null();
 }
 
+/* Actions that were done, and that were to be done: the tasks, or what was counted if there are none. */
+static stet_value actions_value(const stet_fleet_record *r) {
+    stet_value v = stet_value_object();
+    int64_t total = (int64_t)r->counts.total - r->counts.settle,
+            done = (int64_t)r->counts.tasks[STET_TASK_COMPLETED] - r->counts.settled;
+    if (total == 0)
+        total = done = r->ran;
+    stet_value_put(&v, "done", stet_value_int(done));
+    stet_value_put(&v, "total", stet_value_int(total));
+    return v;
+}
+
 stet_value stet_fleet_record_value(const stet_fleet_record *r) {
     stet_value v = stet_value_object(), tasks = stet_value_object();
     char hex[STET_HASH_HEX];
@@ -435,6 +451,7 @@ stet_value stet_fleet_record_value(const stet_fleet_record *r) {
     for (int i = 0; i < STET_TASK_STATUSES; i++)
         stet_value_put(&tasks, stet_task_status_name((stet_task_status)i), stet_value_int(r->counts.tasks[i]));
     stet_value_put(&v, "tasks", tasks);
+    stet_value_put(&v, "actions", actions_value(r));
     stet_value_put(&v, "commitCount", stet_value_int(r->counts.commits));
     stet_value_put(&v, "verifierGatedCommitCount", stet_value_int(r->counts.gated_commits));
     stet_value_put(&v, "openFeedbackCount", stet_value_int(r->counts.open_feedback));

@@ -57,6 +57,10 @@ typedef struct stet_fleet_record {
     struct stet_fleet_record *persisted; /* the row of the index, if it differs */
 } stet_fleet_record;
 
+/* "no ok.txt here (exit 3)": the last line that a failed command printed tells more than its exit status. False: its
+ * details have none. */
+bool stet_fleet_last_words(stet_value details, stet_buf *out);
+
 const char *stet_freshness_name(stet_freshness f);
 /* The lifecycle that people mean: a run with open feedback and a failed task has failed. */
 stet_lifecycle stet_fleet_record_surface(const stet_fleet_record *r);

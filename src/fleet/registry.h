@@ -88,7 +88,7 @@ void stet_registry_resolve(stet_registry *reg);
 
 const char *stet_fleet_index_status_name(stet_fleet_index_status s);
 
-/* Finds a run by its id, or by a unique prefix of its id (at least 6 characters). If several projects have it, `repo`
+/* Finds a run by its id, by a unique beginning (at least 6 characters), or by a unique ending (at least 4). If several projects have it, `repo`
  * (NULL: any) decides, otherwise the current project's run wins (`*from` is "repo" or "home"), otherwise it is
  * STET_CONFLICT, with the projects in the details. STET_NOT_FOUND: no such run. STET_CORRUPT, STET_UNSUPPORTED: its
  * state can't be trusted; the message has the reason. `last` (may be NULL) is the row that the index still has of a
@@ -96,6 +96,8 @@ const char *stet_fleet_index_status_name(stet_fleet_index_status s);
 STET_CHECKED stet_status stet_registry_find(const stet_registry *reg, const char *id, const char *repo,
                                             const stet_fleet_record **out, const char **from,
                                             const stet_fleet_record **last, stet_error *err);
+/* The problems that concern this project's runs: its overlays, and the directory of its runs. Belongs to the caller. */
+stet_value stet_registry_problems_of(const stet_registry *reg, const char *root);
 const stet_registry_repo *stet_registry_repo_of(const stet_registry *reg, const char *root);
 
 /* {status, persistedFingerprint, currentFingerprint, staleRuns, newRuns, missingRuns, unreadableRuns, and the number of

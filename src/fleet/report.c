@@ -2,10 +2,12 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "fleet/registry.h"
 #include "os/file.h"
 
 #define PREFIX_MIN 6
+#define ENDING_MIN 4
 #define NAMES_MAX  20
 
 const stet_registry_repo *stet_registry_repo_of(const stet_registry *reg, const char *root) {
@@ -23,16 +25,21 @@ const stet_registry_repo *stet_registry_repo_of(const stet_registry *reg, const 
     return NULL;
 }
 
+typedef enum match { WHOLE, BEGINNING, ENDING } match;
+
 typedef struct search {
     const char *id, *repo;
     size_t len;
-    bool exact;
+    match how;
 } search;
 
 static bool named(const search *s, const char *id, const char *repo) {
     if (s->repo != NULL && strcmp(s->repo, repo) != 0)
         return false;
-    return s->exact ? strcmp(id, s->id) == 0 : strncmp(id, s->id, s->len) == 0;
+    size_t len = strlen(id);
+    if (s->how == BEGINNING)
+        return strncmp(id, s->id, s->len) == 0;
+    return s->how == WHOLE ? strcmp(id, s->id) == 0 : len >= s->len && strcmp(id + len - s->len, s->id) == 0;
 }
 
 static stet_status ambiguous(const search *s, const stet_fleet_records *hits, stet_error *err) {
@@ -44,13 +51,14 @@ static stet_status ambiguous(const search *s, const stet_fleet_records *hits, st
         stet_value_push(&runs, v);
     }
     stet_status st;
-    if (s->exact) {
+    if (s->how == WHOLE) {
         st = stet_fail(err, STET_CONFLICT, "run %s is in %zu projects: %s and %s%s", s->id, hits->len,
                        hits->at[0]->repo, hits->at[1]->repo, hits->len > 2 ? ", ..." : "");
         stet_hint(err, "say which with --repo PATH");
     } else {
-        st = stet_fail(err, STET_CONFLICT, "%zu runs begin with %s: %s and %s%s", hits->len, s->id, hits->at[0]->id,
-                       hits->at[1]->id, hits->len > 2 ? ", ..." : "");
+        st = stet_fail(err, STET_CONFLICT, "%zu runs %s with %s: %s and %s%s", hits->len,
+                       s->how == BEGINNING ? "begin" : "end", s->id, hits->at[0]->id, hits->at[1]->id,
+                       hits->len > 2 ? ", ..." : "");
         stet_hint(err, "give more of the id");
     }
     stet_detail(err, "runs", runs);
@@ -112,7 +120,7 @@ static bool haunted(const stet_registry *reg, const search *s) {
 stet_status stet_registry_find(const stet_registry *reg, const char *id, const char *repo,
                                const stet_fleet_record **out, const char **from, const stet_fleet_record **last,
                                stet_error *err) {
-    search s = {.id = id, .repo = repo, .len = strlen(id), .exact = true};
+    search s = {.id = id, .repo = repo, .len = strlen(id), .how = WHOLE};
     const stet_fleet_record *none;
     if (last == NULL)
         last = &none;
@@ -120,11 +128,16 @@ stet_status stet_registry_find(const stet_registry *reg, const char *id, const c
     if (!stet_run_id_valid(id, s.len))
         return stet_fail(err, STET_INVALID, "\"%.100s\" is no run id (letters, digits, and . _ : -)", id);
     stet_status st = pick(reg, &s, &reg->records, out, err);
-    /* An unreadable run with exactly this id is meant, not another one whose id begins with it. */
-    if (st == STET_NOT_FOUND && !haunted(reg, &s) && s.len >= PREFIX_MIN) {
-        s.exact = false;
-        st = pick(reg, &s, &reg->records, out, err);
-    }
+    /* An unreadable run with exactly this id is meant, not another one whose id begins or ends with it. */
+    static const struct {
+        match how;
+        size_t least;
+    } parts[] = {{BEGINNING, PREFIX_MIN}, {ENDING, ENDING_MIN}};
+    for (size_t i = 0; i < 2 && st == STET_NOT_FOUND && !haunted(reg, &s); i++)
+        if (s.len >= parts[i].least) {
+            s.how = parts[i].how;
+            st = pick(reg, &s, &reg->records, out, err);
+        }
     if (st == STET_NOT_FOUND)
         return not_there(reg, &s, last, err);
     if (st == STET_OK && from != NULL)
@@ -139,6 +152,17 @@ static stet_value names_of(const stet_fleet_records *v, size_t max) {
         stet_value_put(&item, "runId", stet_value_string(v->at[i]->id));
         stet_value_put(&item, "repo", stet_value_string(v->at[i]->repo));
         stet_value_push(&out, item);
+    }
+    return out;
+}
+
+stet_value stet_registry_problems_of(const stet_registry *reg, const char *root) {
+    stet_value out = stet_value_array();
+    for (size_t i = 0; i < stet_value_count(reg->problems); i++) {
+        stet_value p = stet_value_at(reg->problems, i), path = stet_value_get(p, "path");
+        const char *file = stet_file_basename(stet_value_text(&path, ""));
+        if (stet_value_text_is(stet_value_get(p, "repo"), root) && strcmp(file, "index.json") != 0)
+            stet_value_push(&out, stet_value_retain(p)); /* an index is derived, and says nothing that matters here */
     }
     return out;
 }

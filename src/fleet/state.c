@@ -201,6 +201,9 @@ static stet_status check_task(stet_value task, task_census *c, stet_error *err) 
         c->failed = stet_value_retain(task);
     c->counts.tasks[status]++;
     c->counts.total++;
+    bool settle = stet_value_text_is(v[4], "settle");
+    c->counts.settle += settle;
+    c->counts.settled += settle && status == STET_TASK_COMPLETED;
     return STET_OK;
 }
 

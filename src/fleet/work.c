@@ -144,6 +144,13 @@ static stet_status begun(void *context, const char *run_id, stet_error *err) {
     return stet_queue_begun(w->shift->q, w->id, w->token, run_id, err);
 }
 
+static void show_output(void *context, const char *node, const char *bytes, size_t len, bool live) {
+    shift *s = ((worker *)context)->shift;
+    pthread_mutex_lock(&s->mutex);
+    s->opts->output(s->opts->context, node, bytes, len, live);
+    pthread_mutex_unlock(&s->mutex);
+}
+
 static void work_on(worker *w, stet_value entry) {
     shift *s = w->shift;
     stet_error why = STET_ERROR_INIT;
@@ -160,6 +167,8 @@ static void work_on(worker *w, stet_value entry) {
                                   .no_wait = true,
                                   .cancelled = drive_cancelled,
                                   .begun = begun,
+                                  .output = s->opts->output ? show_output : NULL,
+                                  .live = s->opts->live,
                                   .context = w};
     stet_status st = s->opts->driver(&request, &result, &why);
     stet_queue_outcome outcome = outcome_of(st, &result);

@@ -172,6 +172,8 @@ static stet_status run_op(mcp_request *r, const stet_op *op, stet_value given, s
         return status;
     status = confine(&ctx, args, err);
     if (status == STET_OK)
+        status = mcp_ask(r, op, args, err);
+    if (status == STET_OK)
         status = stet_op_run(&ctx, args, result, err);
     stet_value_release(args);
     return status;

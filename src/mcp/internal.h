@@ -3,6 +3,7 @@
  *   server.c    bytes, requests in flight
  *   method.c    what each method does
  *   call.c      the side of the worker threads
+ *   ask.c       questions to the user
  *   listen.c    subscriptions
  */
 #ifndef STET_MCP_INTERNAL_H
@@ -36,6 +37,8 @@ typedef struct mcp_request {
     stet_mcp_server *s;
     _Atomic int refs;
     _Atomic bool cancelled;
+    _Atomic int64_t question; /* the number of what the user is asked before it runs; 0: nothing */
+    _Atomic int reply;
 
     /* Set before the job is submitted and not changed after. */
     stet_value id;
@@ -127,6 +130,9 @@ struct stet_mcp_server {
     mcp_outcome *outcomes, **outcomes_end;
     _Atomic size_t outcome_bytes;
     _Atomic bool stopping;
+    _Atomic bool asks; /* the client of the session can ask its user (elicitation) */
+    _Atomic bool deaf; /* nothing more comes from the client */
+    _Atomic int64_t questions;
     _Atomic int told_from; /* messages of at least this level are sent to the client: an index of mcp_levels */
     int wake;
 
@@ -173,6 +179,11 @@ void mcp_run_list(stet_mcp_job *job);
 bool mcp_permitted(void *ctx, const stet_op *op); /* ctx: a request */
 stet_mcp_caller mcp_caller(mcp_request *r);
 void mcp_release_project(mcp_request *r);
+
+/* In ask.c. On a worker: asks the user before a tool that may destroy something, if the client can. STET_DENIED: the user
+ * did not agree. On the protocol thread: a response of the client. */
+STET_CHECKED stet_status mcp_ask(mcp_request *r, const stet_op *op, stet_value args, stet_error *err);
+void mcp_answered(stet_mcp_server *s, const stet_rpc_message *m);
 
 /* In listen.c. */
 void mcp_subscribe(mcp_request *r, stet_value uris, bool list); /* consumes uris */

@@ -136,6 +136,8 @@ static void m_initialize(mcp_request *r, stet_value params) {
     mcp_log(s, STET_MCP_LOG_INFO, "client %.100s, protocol %s", stet_value_text(&name, "?"), versions[v].version);
     s->in_session = true;
     s->detail = versions[v].detail;
+    atomic_store(&s->asks, stet_value_type(stet_value_get(stet_value_get(params, "capabilities"), "elicitation")) ==
+                               STET_TYPE_OBJECT);
     s->batches = strcmp(versions[v].version, BATCHED_VERSION) == 0;
     stet_value result = stet_value_object();
     stet_value_put(&result, "protocolVersion", stet_value_string(versions[v].version));
@@ -190,7 +192,8 @@ static void m_tools_call(mcp_request *r, stet_value params) {
     }
     r->op = op;
     r->args = stet_value_type(arguments) == STET_TYPE_NULL ? stet_value_object() : stet_value_retain(arguments);
-    mcp_submit(r, mcp_run_tool, op && (op->flags & STET_OP_LONG));
+    bool asks = op && op->flags & STET_OP_DESTRUCTIVE && atomic_load(&s->asks); /* people take their time */
+    mcp_submit(r, mcp_run_tool, op && (op->flags & STET_OP_LONG || asks));
 }
 
 static void m_prompts_list(mcp_request *r, stet_value params) {

@@ -96,7 +96,7 @@ stet_rpc_kind stet_rpc_classify(stet_value message, stet_rpc_message *out) {
         len != 3)
         return bad(out, STET_RPC_INVALID_REQUEST, "\"jsonrpc\" must be \"2.0\"");
     if (!stet_value_find(message, "method", 6, &out->method)) {
-        if (stet_value_find(message, "result", 6, &ignored) || stet_value_find(message, "error", 5, &ignored))
+        if (stet_value_find(message, "result", 6, &out->result) || stet_value_find(message, "error", 5, &ignored))
             return out->kind = STET_RPC_RESPONSE;
         return bad(out, STET_RPC_INVALID_REQUEST, "\"method\" is missing");
     }
@@ -144,6 +144,14 @@ void stet_rpc_write_error(stet_buf *out, stet_value id, int code, stet_value mes
     if (stet_value_type(data) != STET_TYPE_NULL)
         stet_value_put(&error, "data", data);
     stet_value_put(&m, "error", error);
+    write_message(out, m);
+}
+
+void stet_rpc_write_request(stet_buf *out, stet_value id, const char *method, stet_value params) {
+    stet_value m = begin(id);
+    stet_value_put(&m, "method", stet_value_string(method));
+    stet_value_put(&m, "params", params);
+    stet_value_release(id);
     write_message(out, m);
 }
 

@@ -51,6 +51,7 @@ typedef struct stet_rpc_message {
     stet_value id; /* null: none, or not a valid one */
     stet_value method;
     stet_value params; /* an object, or null */
+    stet_value result; /* of a response; null: an error, or none */
     int code;          /* if the message is bad */
     const char *why;
 } stet_rpc_message;
@@ -63,5 +64,6 @@ bool stet_rpc_id_valid(stet_value id);
 void stet_rpc_write_result(stet_buf *out, stet_value id, stet_value result);
 void stet_rpc_write_error(stet_buf *out, stet_value id, int code, stet_value message, stet_value data);
 void stet_rpc_write_notification(stet_buf *out, const char *method, stet_value params);
+void stet_rpc_write_request(stet_buf *out, stet_value id, const char *method, stet_value params); /* consumes id, too */
 
 #endif

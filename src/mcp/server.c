@@ -359,7 +359,9 @@ static bool read_meta(mcp_request *r, const char *method, stet_value params) {
         }
         if (strcmp(stet_value_as_string(&version, NULL), MODERN_VERSION) != 0) {
             mcp_refuse(r, STET_RPC_UNSUPPORTED_VERSION, supported(stet_value_as_string(&version, NULL)),
-                       "unsupported protocol version");
+                       "unsupported protocol version %.40s: a request may say " MODERN_VERSION
+                       " in its _meta, and " NEWEST_LEGACY " and earlier begin with initialize",
+                       stet_value_as_string(&version, NULL));
             return false;
         }
         if (stet_value_type(stet_value_get(meta, META_PREFIX "clientCapabilities")) != STET_TYPE_OBJECT) {
@@ -411,8 +413,8 @@ static void on_message(stet_mcp_server *s, stet_value v, mcp_batch *batch) {
     case STET_RPC_BAD:
         complain(s, batch, m.id, m.code, m.why);
         break;
-    case STET_RPC_RESPONSE: /* to nothing: this server asks its client for nothing */
-        mcp_log(s, STET_MCP_LOG_INFO, "ignored a response");
+    case STET_RPC_RESPONSE:
+        mcp_answered(s, &m);
         break;
     case STET_RPC_NOTIFICATION:
         mcp_notice(s, stet_value_as_string(&m.method, NULL), m.params);
@@ -470,6 +472,7 @@ void stet_mcp_receive(stet_mcp_server *s, const char *bytes, size_t len) {
 void stet_mcp_end(stet_mcp_server *s) {
     stet_rpc_framer_end(&s->framer, on_line, s);
     s->ended = true;
+    atomic_store(&s->deaf, true);
     mcp_listeners_close(s, true);
     stet_mcp_tick(s);
 }

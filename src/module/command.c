@@ -24,6 +24,7 @@
 #define PAUSE_MOST  250
 #define MAX_LISTS   8                 /* older lists of a dependency file that are tried */
 #define POLL_MS     25                /* how often what has no descriptor is looked at */
+#define TELL_MS     100
 #define SHOWN_BYTES ((size_t)1 << 20) /* of a failed command's output */
 #define MAX_WORKING 16                /* collecting waits for the disk: enough of them share its syncs */
 
@@ -323,6 +324,7 @@ static void keep_output(command_run *c) {
         stet_buf b = STET_BUF(SHOWN_BYTES + 100);
         if (k == 1 || !is_result)
             stet_task_output(c->task, k == 1, SHOWN_BYTES, &b);
+        command_tell(c, k == 1, true);
         if (b.len)
             stet_run_log(c->run, k ? "stderr" : "stdout", b.data, b.len);
         stet_buf_release(&b);
@@ -484,6 +486,7 @@ static void show_output(command_run *c) {
         stet_buf b = STET_BUF(SHOWN_BYTES + 100);
         stet_value v;
         stet_task_output(c->task, k == 1, SHOWN_BYTES, &b);
+        command_tell(c, k == 1, true);
         if (b.len) {
             stet_run_log(c->run, k ? "stderr" : "stdout", b.data, b.len);
             size_t keep = b.len < 65536 ? b.len : 65536;
@@ -599,6 +602,7 @@ static void on_poll(uv_poll_t *p, int status, int events) {
 
 static void on_timer(uv_timer_t *t) {
     command_state *s = t->data;
+    command_tell_all(s);
     hear(s);
 }
 
@@ -620,8 +624,9 @@ static int64_t patience_ms(const command_state *s, bool running) {
     bool lost = false;
     for (size_t i = 0; i < s->active.len; i++)
         lost |= (s->active.at[i]->task && !s->active.at[i]->working) || s->active.at[i]->waits_for_node;
-    return lost && (!running || !s->poll || stet_local_adopted(s->local)) && (next < 0 || next > POLL_MS) ? POLL_MS
-                                                                                                          : next;
+    if (lost && (!running || !s->poll || stet_local_adopted(s->local)) && (next < 0 || next > POLL_MS))
+        return POLL_MS;
+    return running && (next < 0 || next > TELL_MS) ? TELL_MS : next; /* what commands print is told while they run */
 }
 
 /* Descriptor and timer are on exactly while something is awaited: an idle loop ends. */
@@ -642,7 +647,7 @@ static void set_watching(command_state *s) {
     if (wait < 0)
         uv_timer_stop(&s->timer);
     else if (!uv_is_active((uv_handle_t *)&s->timer) || wait != s->timing_ms)
-        uv_timer_start(&s->timer, on_timer, (uint64_t)wait, POLL_MS);
+        uv_timer_start(&s->timer, on_timer, (uint64_t)wait, wait < TELL_MS ? POLL_MS : TELL_MS);
     s->timing_ms = wait;
 }
 

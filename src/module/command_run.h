@@ -49,6 +49,8 @@ typedef struct command_run {
     command_entry entry; /* a cache hit */
     stet_task *task;
     uv_work_t work;
+    const stet_task *told_of; /* the task whose streams are told while it runs, and how many bytes of each were */
+    int64_t told[2];
     bool working;    /* on a worker thread */
     bool hit, taken; /* hit: outputs come from an entry; taken: the collected outcome is good */
     bool missed;     /* its entry could not be restored: it is not looked up again, but run */
@@ -118,6 +120,10 @@ void command_remove_outputs(command_run *c);
 void command_release_claims(command_state *s); /* forgets which node writes which file in this settling */
 
 void command_stop_polling(command_state *s);
+
+/* In command_live.c: tells what a stream of its command has beyond what was told: whole lines, or `all` at its end. */
+void command_tell(command_run *c, bool error, bool all);
+void command_tell_all(command_state *s); /* of each that runs */
 
 /* In command_notes.c: writes what the inputs were when it began as lines for the journal, and reads them from a task
  * that another process began. */

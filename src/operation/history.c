@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "operation/runs_common.h"
 #include "os/clock.h"
-#include "os/file.h"
 
 static stet_value entry_of(const stet_fleet_record *r) {
     stet_value v = stet_value_object();
@@ -36,25 +36,26 @@ static void render(stet_render *r, stet_value result) {
     stet_value entries = stet_value_get(result, "entries");
     bool several = stet_runs_several_projects(entries);
     stet_table t = {.columns = several ? 6 : 5};
-    static const char *const heads[] = {"AGO", "LIFECYCLE", "TOOK", "PROJECT", "RUN", "WHAT"};
+    static const char *const heads[] = {"AGO", "STATE", "TOOK", "PROJECT", "RUN", "WHAT"};
     for (size_t i = 0; i < sizeof heads / sizeof *heads && stet_value_count(entries) > 0; i++)
         if (several || strcmp(heads[i], "PROJECT") != 0)
             stet_table_cell(&t, heads[i]);
     for (size_t i = 0; i < stet_value_count(entries); i++) {
         stet_value e = stet_value_at(entries, i), life = stet_value_get(e, "lifecycle"),
-                   repo = stet_value_get(e, "repo"), id = stet_value_get(e, "runId"), title,
+                   id = stet_value_get(e, "runId"), title,
                    from = stet_value_get(stet_value_get(e, "provenance"), "rerunOf");
         char ago[STET_TIME_TEXT], took[STET_TIME_TEXT];
         stet_runs_age(e, "createdAt", ago);
         stet_duration_print(stet_value_as_int(stet_value_get(e, "duration")), took);
         stet_table_cell(&t, ago);
-        stet_table_cell(&t, stet_value_as_string(&life, NULL));
+        stet_table_style(&t, stet_runs_style(stet_value_text(&life, "")));
+        stet_table_cell(&t, stet_value_text(&life, ""));
         stet_table_cell(&t, took);
         if (several)
-            stet_table_cell(&t, stet_file_basename(stet_value_as_string(&repo, NULL)));
-        stet_table_cell(&t, stet_value_as_string(&id, NULL));
+            stet_runs_cell_project(&t, e);
+        stet_table_cell(&t, stet_runs_short(stet_value_text(&id, "")));
         if (stet_value_type(from) == STET_TYPE_STRING)
-            stet_table_cellf(&t, "rerun of %s", stet_value_as_string(&from, NULL));
+            stet_table_cellf(&t, "rerun of %s", stet_runs_short(stet_value_text(&from, "")));
         else
             stet_table_cell(&t, stet_runs_what(e, "app", &title));
     }

@@ -156,3 +156,9 @@ stet_value stet_operations(void) {
     }
     return list;
 }
+
+bool stet_op_destroys(const stet_op *op, stet_value args) {
+    if (!(op->flags & STET_OP_DESTRUCTIVE) || stet_value_as_bool(stet_value_get(args, "dry_run")))
+        return false;
+    return stet_op_param(op, "apply") == NULL || stet_value_type(stet_value_get(args, "apply")) != STET_TYPE_NULL;
+}

@@ -137,6 +137,9 @@ struct stet_op_ctx {
     /* Writes raw bytes to standard output instead of a result (persist get without -o). NULL if not available (MCP, and
      * the CLI with --json). */
     stet_status (*write_out)(stet_op_ctx *ctx, const void *bytes, size_t len, stet_error *err);
+    /* Shows what a command printed (stet_drive_spec.output; `live` says whether its parts are wanted). NULL: nobody looks. */
+    void (*output)(void *ctx, const char *node, const char *bytes, size_t len, bool live);
+    bool live;
     /* Writes a line for the user or the log, which is not part of the result. */
     void (*warn)(stet_op_ctx *ctx, const char *format, ...) STET_PRINTF(2, 3);
 };
@@ -176,6 +179,8 @@ STET_CHECKED stet_status stet_op_call(stet_op_ctx *ctx, stet_value given, stet_v
 bool stet_op_cancelled(void *ctx);
 /* The second half of stet_op_call, for arguments from stet_op_check_spelled. */
 STET_CHECKED stet_status stet_op_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err);
+/* May the operation delete or overwrite what somebody made, with these arguments? A dry run and a plan do not. */
+bool stet_op_destroys(const stet_op *op, stet_value args);
 /* Exit status of a result: its operation's verdict, or STET_OK. */
 stet_status stet_op_verdict(const stet_op *op, stet_value result);
 

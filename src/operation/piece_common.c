@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "fleet/recall.h"
+#include "fleet/record.h"
 #include "graph/argument.h"
 #include "operation/text.h"
 #include "scheduler/standing.h"
@@ -414,6 +416,35 @@ void piece_render_message(stet_buf *out, stet_value failure, const char *piece, 
     stet_buf_add(out, text, len);
 }
 
+void piece_render_failure(stet_buf *out, stet_value failure, const char *piece, const char *node) {
+    stet_buf words = STET_BUF(1024);
+    piece_render_message(out, failure, piece, node);
+    if (stet_fleet_last_words(stet_value_get(failure, "details"), &words)) {
+        stet_buf_str(out, ": ");
+        stet_buf_add(out, words.data, words.len - strlen(strrchr(stet_buf_cstr(&words), '(')) - 1);
+    }
+    stet_buf_release(&words);
+}
+
+void piece_recall(stet_project *project, const char *piece, stet_value *failures) {
+    enum { MOST = 20 };
+    if (stet_value_count(*failures) == 0)
+        return;
+    stet_recall *r = stet_recall_open(project);
+    stet_value all = stet_value_object();
+    for (size_t i = 0; i < stet_value_count(*failures); i++) {
+        size_t len;
+        const char *node = stet_value_key_at(*failures, i, &len);
+        stet_value error = stet_value_retain(stet_value_at(*failures, i));
+        if (i < MOST)
+            stet_recall_add(r, piece, node, &error);
+        stet_value_put_n(&all, node, len, error);
+    }
+    stet_value_release(*failures);
+    *failures = all;
+    stet_recall_close(r);
+}
+
 stet_status piece_end(piece_call *c) {
     stet_status status = c->status;
     stet_piece_free(c->piece);
@@ -438,7 +469,8 @@ stet_value piece_picture(const stet_process *g, const char *format) {
     return v;
 }
 
-static void render_problem(stet_render *r, stet_value p) {
+/* `shown`: what the command printed was shown when it ended. */
+static void render_problem(stet_render *r, stet_value p, bool shown) {
     stet_value error = stet_value_get(p, "error"), hint = stet_value_get(error, "hint");
     stet_text_styled(r, STET_STYLE_BAD,
                      stet_value_type(stet_value_get(p, "cycle")) == STET_TYPE_STRING ? "aside  "
@@ -455,21 +487,21 @@ static void render_problem(stet_render *r, stet_value p) {
     }
     stet_buf_str(r->out, ": ");
     stet_buf said_why = STET_BUF(0);
-    piece_render_message(&said_why, error, stet_value_text(&piece, ""), stet_value_text(&node, ""));
+    if (shown)
+        piece_render_failure(&said_why, error, stet_value_text(&piece, ""), stet_value_text(&node, ""));
+    else
+        piece_render_message(&said_why, error, stet_value_text(&piece, ""), stet_value_text(&node, ""));
     stet_text_plain(r, stet_buf_cstr(&said_why), said_why.len);
     stet_buf_release(&said_why);
     stet_buf_char(r->out, '\n');
     /* The complete output of a failed command. */
     static const char *const streams[] = {"stdout", "stderr"};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && !shown; i++) {
         stet_value output = stet_value_get(stet_value_get(error, "details"), streams[i]);
         size_t len;
         const char *text = stet_value_as_string(&output, &len);
-        if (!text)
-            continue;
-        stet_buf_add(r->out, text, len);
-        if (len > 0 && text[len - 1] != '\n')
-            stet_buf_char(r->out, '\n');
+        if (text)
+            stet_text_output(r, "", text, len);
     }
     size_t hint_len = 0;
     stet_value_as_string(&hint, &hint_len);
@@ -491,7 +523,7 @@ static void render_before(stet_render *r, stet_value list) {
         stet_buf_char(r->out, '/');
         stet_text_value(r, node);
         stet_buf_str(r->out, ": ");
-        piece_render_message(&why, stet_value_get(p, "error"), stet_value_text(&piece, ""), stet_value_text(&node, ""));
+        piece_render_failure(&why, stet_value_get(p, "error"), stet_value_text(&piece, ""), stet_value_text(&node, ""));
         stet_text_plain(r, stet_buf_cstr(&why), why.len);
         stet_buf_char(r->out, '\n');
         stet_buf_release(&why);
@@ -537,7 +569,7 @@ void piece_render_outcome(stet_render *r, stet_value result) {
     for (size_t i = 0; i < stet_value_count(actions); i++)
         render_reason(r, stet_value_at(actions, i));
     for (size_t i = 0; i < stet_value_count(problems) && i < 20; i++)
-        render_problem(r, stet_value_at(problems, i));
+        render_problem(r, stet_value_at(problems, i), stet_value_as_bool(stet_value_get(result, "outputShown")));
     if (stet_value_count(problems) > 20)
         stet_buf_str(r->out, "... and more; stet status shows them\n");
     render_before(r, stet_value_get(result, "failedBefore"));
@@ -611,7 +643,7 @@ const char piece_outcome_schema[] =
     "\"integer\"},\"conflicts\":{\"type\":\"integer\"},\"loaded\":{\"type\":\"integer\"},\"flushes\":{\"type\":"
     "\"integer\"},\"causes\":{\"type\":\"object\"},\"setup\":{\"type\":\"object\"},\"durationMs\":{\"type\":"
     "\"integer\"},\"files\":{\"type\":\"integer\"},\"filesChanged\":{\"type\":\"integer\"},"
-    "\"watched\":{\"type\":\"boolean\"},\"dryRun\":{\"type\":\"boolean\"},"
+    "\"watched\":{\"type\":\"boolean\"},\"dryRun\":{\"type\":\"boolean\"},\"outputShown\":{\"type\":\"boolean\"},"
     "\"part\":{\"type\":\"boolean\"},\"unverified\":{\"type\":\"array\"},\"failedBefore\":{\"type\":\"array\"},"
     "\"actions\":{\"type\":\"array\"},\"absentSpaces\":{\"type\":\"array\"},\"metrics\":{\"type\":\"object\"}"
     ",\"runId\":{\"type\":[\"string\",\"null\"]},\"committed\":{\"type\":\"boolean\"},\"problems\":{\"type\":\"array\"}"
@@ -623,6 +655,20 @@ static void show_progress(void *ctx, int64_t done, int64_t total, const char *no
     c->progress(c, done, total, note);
 }
 
+/* What failed at an earlier start is told with what it printed then. */
+static void recall_before(stet_project *project, stet_value *list) {
+    stet_recall *r = stet_recall_open(project);
+    for (size_t i = 0; i < stet_value_count(*list) && i < 20; i++) {
+        stet_value p = stet_value_retain(stet_value_at(*list, i)), error = stet_value_retain(stet_value_get(p, "error")),
+                   piece = stet_value_get(p, "piece"), node = stet_value_get(p, "node");
+        stet_recall_add(r, stet_value_text(&piece, ""), stet_value_text(&node, ""), &error);
+        stet_value_put(&p, "error", error);
+        if (!stet_value_put_at(list, i, p))
+            break;
+    }
+    stet_recall_close(r);
+}
+
 stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *result, stet_error *err) {
     stet_project *project;
     stet_status status = ctx->project(ctx, &project, err);
@@ -632,10 +678,17 @@ stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *res
     spec->cancelled = stet_op_cancelled;
     spec->progress = show_progress;
     spec->note = show_note;
+    if (spec->result != STET_DRIVE_NEED_RESULT) /* whoever needs the result is shown nothing else */
+        spec->output = ctx->output;
+    spec->live = ctx->live;
     stet_drive_outcome out;
     status = stet_drive(project, spec, &out, err);
-    if (status == STET_OK)
+    if (status == STET_OK) {
+        recall_before(project, &out.failed_before);
         *result = stet_drive_outcome_value(&out);
+        if (spec->output)
+            stet_value_put(result, "outputShown", stet_value_bool(true));
+    }
     else if (status == STET_CANCELLED) {
         stet_detail(err, "ran", stet_value_int((int64_t)out.report.ran));
         stet_hint(err, "what was done is stored; the next start goes on from there");

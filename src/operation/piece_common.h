@@ -142,6 +142,10 @@ void piece_put_changed(piece_call *c, const stet_piece *p, stet_value *row);
 void piece_render_changed(stet_render *r, stet_value row);
 /* Appends the message of a failure, without the name of the action at its beginning, which is shown beside it. */
 void piece_render_message(stet_buf *out, stet_value failure, const char *piece, const char *node);
+/* The same, with the last line that the command printed, if the failure has it. */
+void piece_render_failure(stet_buf *out, stet_value failure, const char *piece, const char *node);
+/* Adds to failures by node what their commands printed, from the newest runs (fleet/recall.h). */
+void piece_recall(stet_project *project, const char *piece, stet_value *failures);
 
 /* A picture of a graph: `format` is "dot" or "mermaid". The caller releases it. */
 stet_value piece_picture(const stet_process *g, const char *format);

@@ -5,15 +5,24 @@
 
 #include <string.h>
 
+#include "fleet/policy.h"
 #include "fleet/repos.h"
 #include "operation/runs_common.h"
 #include "os/clock.h"
 #include "os/proc.h"
 
-static stet_status open_queue(stet_queue *q, char **home, stet_error *err) {
+static stet_status open_with(stet_queue *q, char **home, stet_policy *policy, stet_error *err) {
+    *home = NULL;
     stet_status st = stet_home_dir(home, err);
-    *q = (stet_queue){.home = *home};
+    if (st == STET_OK)
+        st = stet_policy_load(*home, policy, err);
+    *q = (stet_queue){.home = *home, .newest_first = st == STET_OK && policy->newest_first};
     return st;
+}
+
+static stet_status open_queue(stet_queue *q, char **home, stet_error *err) {
+    stet_policy policy;
+    return open_with(q, home, &policy, err);
 }
 
 /* The project that an entry is for: --repo, or the current one. It is put on the list of known ones. */
@@ -51,6 +60,7 @@ static stet_status taken_repo(stet_op_ctx *ctx, stet_value args, char **out, ste
 
 static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_queue q;
+    stet_policy policy;
     char *home = NULL, *repo = NULL;
     stet_value app, workflow, run, note;
     stet_registry *reg = NULL;
@@ -62,7 +72,9 @@ static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result
                             .inputs = stet_value_get(args, "input"),
                             .note = stet_value_text_at(args, "note", &note),
                             .max_attempts = stet_value_as_int(stet_value_get(args, "max_attempts"))};
-    stet_status st = open_queue(&q, &home, err);
+    stet_status st = open_with(&q, &home, &policy, err);
+    if (st == STET_OK && spec.max_attempts == 0)
+        spec.max_attempts = policy.max_attempts;
     /* An entry for a run that is not there could only fail later. */
     if (st == STET_OK && spec.run_id != NULL) {
         st = stet_runs_find(ctx, args, "run_id", &reg, &rec, NULL, err);
@@ -198,9 +210,10 @@ static void settled(void *context, stet_value entry, const stet_drive_result *dr
 static stet_status work_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_queue q;
     char *home = NULL, *repo = NULL;
-    stet_value limit = stet_value_get(args, "limit");
+    stet_value limit = stet_value_get(args, "limit"), jobs = stet_value_get(args, "jobs");
+    stet_policy policy;
     stet_queue_work_report report = {0};
-    stet_queue_work_opts opts = {.workers = (size_t)stet_value_as_int(stet_value_get(args, "jobs")),
+    stet_queue_work_opts opts = {.workers = (size_t)stet_value_as_int(jobs),
                                  .limit = stet_value_type(limit) == STET_TYPE_INT ? (size_t)stet_value_as_int(limit)
                                                                                   : SIZE_MAX,
                                  .lease_ms = stet_value_as_int(stet_value_get(args, "lease")) * 1000,
@@ -208,9 +221,15 @@ static stet_status work_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
                                  .driver = stet_runs_driver(ctx),
                                  .cancelled = give_up,
                                  .settled = settled,
+                                 .output = ctx->output,
+                                 .live = ctx->live,
                                  .context = ctx};
     stet_value waiting = stet_value_null();
-    stet_status st = open_queue(&q, &home, err);
+    stet_status st = open_with(&q, &home, &policy, err);
+    if (st == STET_OK && stet_value_type(jobs) != STET_TYPE_INT)
+        opts.workers = policy.jobs > 0 ? (size_t)policy.jobs : 1;
+    if (st == STET_OK)
+        opts.retry_ms = policy.back_off_ms;
     if (st == STET_OK)
         st = taken_repo(ctx, args, &repo, err);
     opts.repo = repo;
@@ -251,22 +270,27 @@ static const char *named(stet_value e, stet_value *keep) {
     return "-";
 }
 
+/* Ids end with ten digits that tell them apart. */
+static const char *brief_of(const char *id) {
+    const char *dash = strrchr(id, '-');
+    return dash && dash[1] ? dash + 1 : id;
+}
+
 static void put_entries(stet_render *r, stet_value entries) {
-    static const char *const heads[] = {"ENTRY", "STATUS", "PRIORITY", "TRIES", "RUNS", "PROJECT", "NOTE"};
+    static const char *const heads[] = {"ENTRY", "STATUS", "PRIO", "TRIES", "RUNS", "PROJECT", "NOTE"};
     stet_table t = {.columns = 7};
     for (size_t i = 0; i < 7 && stet_value_count(entries) > 0; i++)
         stet_table_cell(&t, heads[i]);
     for (size_t i = 0; i < stet_value_count(entries); i++) {
         stet_value e = stet_value_at(entries, i), id = stet_value_get(e, "id"), status = stet_value_get(e, "status"),
-                   repo = stet_value_get(e, "repo"), note = stet_value_get(e, "note"),
-                   error = stet_value_get(e, "lastError"), keep;
-        const char *path = stet_value_as_string(&repo, NULL), *slash = path != NULL ? strrchr(path, '/') : NULL;
-        stet_table_cell(&t, stet_value_as_string(&id, NULL));
-        stet_table_cell(&t, stet_value_as_string(&status, NULL));
+                   note = stet_value_get(e, "note"), error = stet_value_get(e, "lastError"), keep;
+        stet_table_cell(&t, brief_of(stet_value_text(&id, "")));
+        stet_table_style(&t, stet_runs_style(stet_value_text(&status, "")));
+        stet_table_cell(&t, stet_value_text(&status, ""));
         stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(e, "priority")));
         stet_table_cellf(&t, "%lld", (long long)stet_value_as_int(stet_value_get(e, "attempts")));
-        stet_table_cell(&t, named(e, &keep));
-        stet_table_cell(&t, slash != NULL ? slash + 1 : "");
+        stet_table_cell(&t, stet_runs_short(named(e, &keep)));
+        stet_runs_cell_project(&t, e);
         stet_table_cell(&t, stet_value_text(&error, stet_value_text(&note, "")));
     }
     if (stet_value_count(entries) > 0)
@@ -318,7 +342,7 @@ static const char *const statuses[] = {"pending", "leased", "drained", "done", "
 #define ENTRY_PARAM                                                                                                    \
     {                                                                                                                  \
         .name = "id", .type = STET_PARAM_STRING, .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,                 \
-        .metavar = "ENTRY", .summary = "Id of the entry, or the beginning of it (6 characters at least)"               \
+        .metavar = "ENTRY", .summary = "The entry: its id, or a beginning or ending of the id that no other entry has"               \
     }
 #define NOTE_PARAM                                                                                                     \
     { .name = "note", .type = STET_PARAM_STRING, .summary = "A note that is kept with it" }
@@ -339,10 +363,9 @@ static const stet_param add_params[] = {
     {.name = "input", .type = STET_PARAM_PAIR, .summary = "An input of the app"},
     {.name = "max-attempts",
      .type = STET_PARAM_INT,
-     .default_json = "3",
      .min = 1,
      .max = 1000,
-     .summary = "Park it after so many attempts without an outcome"},
+     .summary = "Park it after so many attempts without an outcome; without it 3, or what policy.toml says"},
     NOTE_PARAM,
     {0},
 };
@@ -378,10 +401,9 @@ static const stet_param work_params[] = {
     {.name = "jobs",
      .letter = 'j',
      .type = STET_PARAM_INT,
-     .default_json = "1",
      .min = 1,
      .max = 64,
-     .summary = "So many at a time"},
+     .summary = "Entries at a time; without it 1, or what policy.toml says"},
     {.name = "limit", .type = STET_PARAM_INT, .min = 0, .max = 1000000, .summary = "At most so many entries"},
     {.name = "lease",
      .type = STET_PARAM_INT,

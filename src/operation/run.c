@@ -82,12 +82,23 @@ static stet_status which_pattern(stet_op_ctx *ctx, stet_value args, char **path,
     return STET_OK;
 }
 
+/* `stet run search`: neither a pattern nor a node, but a command about runs. */
+static void hint_at_runs(stet_value args, stet_error *err) {
+    stet_value hold;
+    char *name = stet_asprintf("runs %s", stet_value_text_at_or(args, "pattern", "", &hold));
+    if (stet_op_find(name))
+        stet_hint(err, "did you mean: stet %s?", name);
+    stet_free(name);
+}
+
 static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_value hold[5], nodes;
     char *path;
     stet_status status = which_pattern(ctx, args, &path, &nodes, err);
-    if (status != STET_OK)
+    if (status != STET_OK) {
+        hint_at_runs(args, err);
         return status;
+    }
     stet_drive_spec spec = {.space = stet_value_text_at_or(args, "space", "main", &hold[1]),
                             .branch = stet_value_text_at_or(args, "branch", "", &hold[2]),
                             .pattern = path,
@@ -108,6 +119,8 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
                             .explain = stet_value_as_bool(stet_value_get(args, "explain")),
                             .dry_run = stet_value_as_bool(stet_value_get(args, "dry_run"))};
     status = piece_drive(ctx, &spec, result, err);
+    if (status == STET_INVALID || status == STET_NOT_FOUND)
+        hint_at_runs(args, err);
     if (status == STET_OK && spec.watch) { /* each settling was reported when it ended */
         stet_value_release(*result);
         *result = stet_value_null();

@@ -19,11 +19,8 @@ static stet_status search_run(stet_op_ctx *ctx, stet_value args, stet_value *res
 static void search_render(stet_render *r, stet_value result) {
     stet_value records = stet_value_get(result, "records"),
                order = stet_value_get(stet_value_get(result, "query"), "order");
-    const char *first = stet_value_text(&order, "oldest");
     stet_runs_put_records(r, records);
-    stet_runs_put_page(r, result, stet_value_count(records), first);
-    if (stet_value_type(stet_value_get(result, "nextCursor")) == STET_TYPE_STRING && strcmp(first, "oldest") == 0)
-        stet_buf_str(r->out, "the newest: --order newest\n");
+    stet_runs_put_page(r, result, stet_value_count(records), stet_value_text(&order, "newest"));
     stet_runs_put_freshness(r, stet_value_get(result, "freshness"));
     stet_runs_put_problems(r, stet_value_get(result, "problems"));
     stet_value next = stet_value_get(result, "nextAction");
@@ -117,6 +114,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         show_missing(last, &why, &v);
         st = STET_OK;
     }
+    stet_value_put(&v, "problems", rec != NULL ? stet_registry_problems_of(reg, rec->repo) : stet_value_array());
     if (st == STET_OK)
         *result = v;
     else {
@@ -131,120 +129,15 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
 
 static stet_status show_verdict(stet_value result) {
     if (stet_value_as_bool(stet_value_get(result, "found")))
-        return STET_OK;
+        return stet_runs_verdict(result);
     return stet_value_type(stet_value_get(result, "unreadable")) == STET_TYPE_NULL ? STET_NOT_FOUND : STET_CORRUPT;
-}
-
-static void put_line(stet_render *r, const char *name, stet_value object, const char *key) {
-    if (stet_value_type(stet_value_get(object, key)) == STET_TYPE_NULL)
-        return;
-    stet_buf_printf(r->out, "  %-12s", name);
-    stet_runs_put(r, object, key);
-    stet_buf_char(r->out, '\n');
-}
-
-static void put_record(stet_render *r, stet_value rec) {
-    stet_value life = stet_value_get(rec, "lifecycle"), derived = stet_value_get(rec, "derivedLifecycle"),
-               tasks = stet_value_get(rec, "tasks"), failure = stet_value_get(rec, "failure"),
-               from = stet_value_get(rec, "provenance");
-    const char *l = stet_value_as_string(&life, NULL);
-    stet_text_styled(r, STET_STYLE_BOLD, "run ");
-    stet_runs_put(r, rec, "runId");
-    stet_buf_str(r->out, "  ");
-    stet_text_styled(r, stet_runs_style(l), l);
-    if (!stet_value_equal(life, derived)) {
-        stet_buf_str(r->out, " (");
-        stet_runs_put(r, rec, "derivedLifecycle");
-        stet_buf_char(r->out, ')');
-    }
-    stet_buf_char(r->out, '\n');
-    put_line(r, "title", rec, "title");
-    put_line(r, "app", rec, "appId");
-    put_line(r, "project", rec, "repo");
-    put_line(r, "begun", rec, "createdAt");
-    put_line(r, "changed", rec, "updatedAt");
-    put_line(r, "stage", rec, "loopStage");
-    stet_buf_printf(r->out, "  %-12s%lld of %lld completed", "tasks",
-                    (long long)stet_value_as_int(stet_value_get(tasks, "completed")),
-                    (long long)stet_value_as_int(stet_value_get(tasks, "total")));
-    for (size_t i = 0; i < stet_value_count(tasks); i++) {
-        const char *key = stet_value_key_at(tasks, i, NULL);
-        int64_t n = stet_value_as_int(stet_value_at(tasks, i));
-        if (n > 0 && strcmp(key, "completed") != 0 && strcmp(key, "total") != 0)
-            stet_buf_printf(r->out, ", %lld %s", (long long)n, key);
-    }
-    stet_buf_char(r->out, '\n');
-    if (stet_value_type(failure) == STET_TYPE_OBJECT) {
-        stet_buf_printf(r->out, "  %-12s", "failed");
-        stet_runs_put(r, failure, "task");
-        stet_buf_str(r->out, ": ");
-        stet_runs_put(r, failure, "message");
-        stet_buf_char(r->out, '\n');
-    }
-    if (stet_value_type(from) == STET_TYPE_OBJECT) {
-        stet_buf_printf(r->out, "  %-12s", "rerun of");
-        stet_runs_put(r, from, "rerunOf");
-        stet_buf_printf(r->out, ", generation %lld\n",
-                        (long long)stet_value_as_int(stet_value_get(from, "generation")));
-    }
-    put_line(r, "resolved by", rec, "resolvedBy");
-    put_line(r, "archived", rec, "archivedAt");
-    put_line(r, "because", rec, "archiveReason");
-    put_line(r, "freshness", rec, "freshness");
-}
-
-#define TASKS_SHOWN 40
-
-static void put_task(stet_table *t, stet_value task) {
-    static const struct {
-        const char *status, *mark;
-    } marks[] = {{"completed", "\xe2\x9c\x93"}, {"failed", "\xe2\x9c\x97"}, {"running", ">"}};
-    stet_value status = stet_value_get(task, "status"), id = stet_value_get(task, "id"),
-               error = stet_value_get(task, "error"), from = stet_value_get(task, "startedAt"),
-               to = stet_value_get(task, "endedAt"), said;
-    const char *mark = "\xc2\xb7", *why = stet_value_text_at_or(task, "reason", "", &said);
-    char took[STET_TIME_TEXT] = "";
-    int64_t a, b;
-    size_t n, m;
-    const char *s = stet_value_as_string(&from, &n), *e = stet_value_as_string(&to, &m);
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        if (stet_value_text_is(status, marks[i].status))
-            mark = marks[i].mark;
-    if (s != NULL && e != NULL && stet_time_parse(s, n, &a) && stet_time_parse(e, m, &b))
-        stet_duration_print(b > a ? b - a : 0, took);
-    if (stet_value_type(error) == STET_TYPE_OBJECT)
-        why = stet_value_text_at_or(error, "message", "", &said);
-    else if (stet_value_type(error) == STET_TYPE_STRING)
-        why = stet_value_as_string(&error, NULL);
-    stet_table_cellf(t, "  %s %s", mark, stet_value_text(&id, ""));
-    stet_table_cell(t, took);
-    stet_table_cell(t, why);
-}
-
-/* What ran, what failed and why, what waits. Cheap actions are counted, not listed (`settle`). */
-static void put_tasks(stet_render *r, stet_value tasks) {
-    stet_table t = {.columns = 3};
-    size_t shown = 0, left = 0;
-    for (size_t i = 0; i < stet_value_count(tasks); i++) {
-        stet_value task = stet_value_at(tasks, i);
-        if (stet_value_text_is(stet_value_get(task, "kind"), "settle"))
-            continue;
-        if (shown < TASKS_SHOWN)
-            put_task(&t, task);
-        left += shown >= TASKS_SHOWN;
-        shown++;
-    }
-    if (shown > 0)
-        stet_table_print(&t, r, false);
-    if (left > 0)
-        stet_buf_printf(r->out, "  and %zu more: stet runs show --json lists them\n", left);
 }
 
 static void show_render(stet_render *r, stet_value result) {
     stet_value record = stet_value_get(result, "record"), persisted = stet_value_get(result, "persisted");
     if (stet_value_as_bool(stet_value_get(result, "found"))) {
-        put_record(r, record);
-        put_tasks(r, stet_value_get(result, "tasks"));
+        stet_runs_put_record(r, record);
+        stet_runs_put_tasks(r, stet_value_get(result, "tasks"));
     } else {
         stet_value bad = stet_value_get(result, "unreadable");
         bool unheard = stet_value_type(bad) == STET_TYPE_NULL && stet_value_type(persisted) == STET_TYPE_NULL;
@@ -258,10 +151,13 @@ static void show_render(stet_render *r, stet_value result) {
         }
         if (stet_value_type(persisted) == STET_TYPE_OBJECT) {
             stet_buf_str(r->out, "last known, not what it is now:\n");
-            put_record(r, persisted);
+            stet_runs_put_record(r, persisted);
         }
     }
-    stet_runs_put_next(r, stet_value_get(result, "nextAction"));
+    stet_runs_put_problems(r, stet_value_get(result, "problems"));
+    stet_text_styled(r, STET_STYLE_DIM, "next: ");
+    stet_runs_put_command(r, stet_value_get(result, "nextAction"), record);
+    stet_buf_char(r->out, '\n');
 }
 
 static stet_status stats_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -440,8 +336,7 @@ static const char *const orders[] = {"oldest", "newest", NULL};
         {.name = "order",                                                                                              \
          .type = STET_PARAM_ENUM,                                                                                      \
          .choices = orders,                                                                                            \
-         .default_json = "\"oldest\"",                                                                                 \
-         .summary = "Which come first, by the time they began"},                                                       \
+         .summary = "Which come first, by the time they began; without it the newest, with --json the oldest"},                                                       \
         RUNS_VERIFY_PARAM
 
 static const stet_param search_params[] = {
@@ -549,7 +444,7 @@ const stet_op stet_ops_runs[] = {
          "\"home\",null]},\"repo\":{\"type\":[\"string\",\"null\"]},\"record\":{\"anyOf\":[{\"type\":\"null\"}"
          "," RUNS_RECORD "]},\"persisted\":{\"anyOf\":[{\"type\":\"null\"}," RUNS_RECORD
          "]},\"tasks\":{\"type\":\"array\"},\"argument\":{},\"result\":{},\"unreadable\":{\"type\":[\"object\","
-         "\"null\"]},\"nextAction\":{\"type\":"
+         "\"null\"]},\"problems\":" RUNS_PROBLEMS ",\"nextAction\":{\"type\":"
          "\"string\"}}}",
      .examples = show_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_NO_PROJECT | STET_OP_COMMON,

@@ -201,6 +201,21 @@ stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, s
     return st;
 }
 
+stet_status stet_runs_pick_named(stet_registry *reg, stet_value ids, const char *repo, stet_fleet_records *out,
+                              stet_error *err) {
+    for (size_t i = 0; i < stet_value_count(ids); i++) {
+        stet_value id = stet_value_at(ids, i);
+        const stet_fleet_record *rec;
+        stet_status st = stet_registry_find(reg, stet_value_as_string(&id, NULL), repo, &rec, NULL, NULL, err);
+        if (st != STET_OK)
+            return st;
+        for (size_t k = 0; k < reg->records.len; k++)
+            if (reg->records.at[k] == rec)
+                *stet_vec_add(out) = reg->records.at[k];
+    }
+    return STET_OK;
+}
+
 stet_status stet_runs_query(stet_op_ctx *ctx, stet_value args, stet_fleet_query *q, stet_runs_query_keep *keep,
                             stet_error *err) {
     stet_value statuses = stet_value_get(args, "status"), archived = stet_value_get(args, "include_archived");
@@ -217,7 +232,7 @@ stet_status stet_runs_query(stet_op_ctx *ctx, stet_value args, stet_fleet_query 
                             .limit = stet_value_type(limit) == STET_TYPE_INT ? (size_t)stet_value_as_int(limit) : 0,
                             .offset = (size_t)stet_value_as_int(stet_value_get(args, "offset"))};
     const char *order = stet_value_text_at(args, "order", &keep->order);
-    q->newest_first = order != NULL && strcmp(order, "newest") == 0;
+    q->newest_first = order != NULL ? strcmp(order, "newest") == 0 : !ctx->json;
     for (size_t i = 0; i < stet_value_count(statuses); i++) {
         stet_value name = stet_value_at(statuses, i);
         stet_lifecycle l;
@@ -287,80 +302,6 @@ void stet_runs_age(stet_value object, const char *key, char out[STET_TIME_TEXT])
         snprintf(out, STET_TIME_TEXT, "now");
     else
         stet_duration_print(stet_clock_ms() - ms, out);
-}
-
-/* Times of a record that ended, or how long it has been going on. */
-static void duration_text(stet_value record, char out[STET_TIME_TEXT]) {
-    stet_value from = stet_value_get(record, "createdAt"), to = stet_value_get(record, "updatedAt"),
-               l = stet_value_get(record, "lifecycle");
-    size_t n, m;
-    int64_t a, b;
-    const char *s = stet_value_as_string(&from, &n), *e = stet_value_as_string(&to, &m),
-               *life = stet_value_as_string(&l, NULL);
-    if (s == NULL || e == NULL || !stet_time_parse(s, n, &a) || !stet_time_parse(e, m, &b)) {
-        snprintf(out, STET_TIME_TEXT, "-");
-        return;
-    }
-    if (life != NULL && strcmp(life, "running") == 0)
-        b = stet_clock_ms();
-    stet_duration_print(b > a ? b - a : 0, out);
-}
-
-const char *stet_runs_what(stet_value record, const char *app, stet_value *keep) {
-    *keep = stet_value_get(record, "title");
-    if (stet_value_type(*keep) != STET_TYPE_STRING)
-        *keep = stet_value_get(record, app);
-    return stet_value_type(*keep) == STET_TYPE_STRING ? stet_value_as_string(keep, NULL) : "";
-}
-
-static void put_what(stet_table *t, stet_value record) {
-    stet_value failure = stet_value_get(record, "failure"), title, task, message;
-    if (stet_value_type(failure) == STET_TYPE_OBJECT) {
-        task = stet_value_get(failure, "task");
-        message = stet_value_get(failure, "message");
-        stet_table_cellf(t, "%s: %s", stet_value_as_string(&task, NULL), stet_value_as_string(&message, NULL));
-    } else
-        stet_table_cell(t, stet_runs_what(record, "appId", &title));
-}
-
-bool stet_runs_several_projects(stet_value rows) {
-    for (size_t i = 1; i < stet_value_count(rows); i++)
-        if (!stet_value_equal(stet_value_get(stet_value_at(rows, i), "repo"),
-                              stet_value_get(stet_value_at(rows, 0), "repo")))
-            return true;
-    return false;
-}
-
-void stet_runs_put_records(stet_render *r, stet_value records) {
-    static const char *const heads[] = {"RUN", "LIFECYCLE", "AGE", "TOOK", "TASKS"};
-    bool several = stet_runs_several_projects(records);
-    stet_table t = {.columns = several ? 7 : 6};
-    if (stet_value_count(records) == 0)
-        return;
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
-        stet_table_cell(&t, heads[i]);
-    if (several)
-        stet_table_cell(&t, "PROJECT");
-    stet_table_cell(&t, "WHAT");
-    for (size_t i = 0; i < stet_value_count(records); i++) {
-        stet_value rec = stet_value_at(records, i), id = stet_value_get(rec, "runId"),
-                   life = stet_value_get(rec, "lifecycle"), repo = stet_value_get(rec, "repo"),
-                   tasks = stet_value_get(rec, "tasks"), fresh = stet_value_get(rec, "freshness");
-        const char *l = stet_value_as_string(&life, NULL), *f = stet_value_as_string(&fresh, NULL);
-        char age[STET_TIME_TEXT], took[STET_TIME_TEXT];
-        stet_runs_age(rec, "createdAt", age);
-        duration_text(rec, took);
-        stet_table_cell(&t, stet_value_as_string(&id, NULL));
-        stet_table_cellf(&t, "%s%s", l, f != NULL && strcmp(f, "stale") == 0 ? "*" : "");
-        stet_table_cell(&t, age);
-        stet_table_cell(&t, took);
-        stet_table_cellf(&t, "%lld/%lld", (long long)stet_value_as_int(stet_value_get(tasks, "completed")),
-                         (long long)stet_value_as_int(stet_value_get(tasks, "total")));
-        if (several)
-            stet_table_cell(&t, stet_file_basename(stet_value_as_string(&repo, NULL)));
-        put_what(&t, rec);
-    }
-    stet_table_print(&t, r, true);
 }
 
 #define NAMES_SHOWN 3

@@ -21,7 +21,7 @@ stet_fleet_driver stet_runs_driver(const stet_op_ctx *ctx);
 #define RUNS_ID_PARAM                                                                                                  \
     {                                                                                                                  \
         .name = "run-id", .type = STET_PARAM_STRING, .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,             \
-        .metavar = "RUN", .summary = "Id of the run, or the beginning of it (6 characters at least)"                   \
+        .metavar = "RUN", .summary = "The run: its id, or a beginning or ending of the id that no other run has"                   \
     }
 #define RUNS_REPO_PARAM                                                                                                \
     {                                                                                                                  \
@@ -68,6 +68,9 @@ STET_CHECKED stet_status stet_runs_options(stet_op_ctx *ctx, stet_value args, st
 /* Loads all projects and finds the run that the arguments name by run_id (and repo, if given). */
 STET_CHECKED stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, stet_registry **reg,
                                         const stet_fleet_record **out, const char **from, stet_error *err);
+/* Adds the runs with these ids. */
+STET_CHECKED stet_status stet_runs_pick_named(stet_registry *reg, stet_value ids, const char *repo,
+                                              stet_fleet_records *out, stet_error *err);
 /* For operations that change something. STET_DENIED: this is not the current project, and the caller must not change
  * others. */
 STET_CHECKED stet_status stet_runs_confine(stet_op_ctx *ctx, const char *repo, stet_error *err);
@@ -105,7 +108,14 @@ void stet_runs_age(stet_value object, const char *key, char out[STET_TIME_TEXT])
 /* What a table shows for a run: its title, otherwise its app, which is under the key `app`. Borrowed from *keep. */
 const char *stet_runs_what(stet_value record, const char *app, stet_value *keep);
 bool stet_runs_several_projects(stet_value rows); /* by their `repo` */
+void stet_runs_cell_project(stet_table *t, stet_value row);
 void stet_runs_put_records(stet_render *r, stet_value records);
+void stet_runs_put_record(stet_render *r, stet_value record);
+void stet_runs_put_tasks(stet_render *r, stet_value tasks);
+/* The ending of an id by which people name the run: without the time that it begins with, or less. */
+const char *stet_runs_short(const char *id);
+/* A command with the id of the record's run, or of the run that resolved it, shortened. */
+void stet_runs_put_command(stet_render *r, stet_value command, stet_value record);
 void stet_runs_put_freshness(stet_render *r, stet_value freshness);
 void stet_runs_put_problems(stet_render *r, stet_value problems);
 void stet_runs_put_next(stet_render *r, stet_value next_action);

@@ -4,9 +4,11 @@
 
 #include "base/text.h"
 #include "fleet/manage.h"
+#include "fleet/policy.h"
 #include "fleet/run.h"
 #include "operation/runs_common.h"
 #include "os/clock.h"
+#include "os/proc.h"
 
 #define DAY_MS ((int64_t)86400000)
 
@@ -27,6 +29,11 @@ static void progress(void *context, int64_t done, int64_t total, const char *not
     h->ctx->progress(h->ctx, done, total, note);
 }
 
+static void show_output(void *context, const char *node, const char *bytes, size_t len, bool live) {
+    hearing *h = context;
+    h->ctx->output(h->ctx, node, bytes, len, live);
+}
+
 /* Drives a run if the arguments ask for it, and puts `drive` into the result. */
 static stet_status maybe_drive(stet_op_ctx *ctx, stet_value args, const char *root, const char *run_id,
                                stet_value *result, stet_error *err) {
@@ -41,6 +48,8 @@ static stet_status maybe_drive(stet_op_ctx *ctx, stet_value args, const char *ro
                                   .incremental = stet_value_as_bool(stet_value_get(args, "incremental")),
                                   .cancelled = give_up,
                                   .progress = progress,
+                                  .output = ctx->output ? show_output : NULL,
+                                  .live = ctx->live,
                                   .context = &h};
     stet_status st = stet_runs_driver(ctx)(&request, &outcome, err);
     if (st == STET_OK) {
@@ -55,6 +64,8 @@ static stet_status maybe_drive(stet_op_ctx *ctx, stet_value args, const char *ro
 }
 
 static stet_status drive_verdict(stet_value result) {
+    if (stet_value_count(stet_value_get(result, "problems")) > 0)
+        return STET_CORRUPT;
     stet_value status = stet_value_get(stet_value_get(result, "drive"), "status");
     const char *s = stet_value_as_string(&status, NULL);
     if (s == NULL || strcmp(s, "completed") == 0 || strcmp(s, "paused") == 0)
@@ -170,12 +181,34 @@ static stet_status refuse(const char *id, stet_value v, stet_error *err) {
     return STET_CONFLICT;
 }
 
+/* Whoever asks for what stet does not do is told, and not served something else. */
+/* A file that can't be read may say that the run is archived. */
+static stet_status refuse_damaged(const char *id, stet_value problems, stet_error *err) {
+    stet_value said = stet_value_get(stet_value_at(problems, 0), "message"),
+               hint = stet_value_get(stet_value_at(problems, 0), "hint");
+    stet_fail(err, STET_CORRUPT, "run %s is not resumed while marks of its project can't be read: %s", id,
+              stet_value_text(&said, ""));
+    stet_hint(err, "%s", stet_value_text(&hint, ""));
+    return STET_CORRUPT;
+}
+
+static stet_status check_resume_args(stet_value args, stet_error *err) {
+    if (stet_value_as_bool(stet_value_get(args, "incremental")))
+        return STET_OK;
+    stet_fail(err, STET_UNSUPPORTED, "a run that is resumed never repeats what is up to date");
+    stet_hint(err, "leave --no-incremental out; stet check --rerun runs everything again in a copy, and compares");
+    return STET_UNSUPPORTED;
+}
+
 static stet_status resume_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_registry *reg;
     const stet_fleet_record *rec;
     const char *from;
     stet_state s;
-    stet_status st = stet_runs_find(ctx, args, "run_id", &reg, &rec, &from, err);
+    stet_status st = check_resume_args(args, err);
+    if (st != STET_OK)
+        return st;
+    st = stet_runs_find(ctx, args, "run_id", &reg, &rec, &from, err);
     if (st != STET_OK)
         return st;
     st = stet_fleet_record_reread(rec, &s, err);
@@ -202,8 +235,12 @@ static stet_status resume_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     judge(rec, left, &v);
     stet_state_release(&s);
     bool drive = stet_value_as_bool(stet_value_get(args, "drive")) || stet_value_as_bool(stet_value_get(args, "once"));
+    stet_value problems = stet_registry_problems_of(reg, rec->repo);
+    stet_value_put(&v, "problems", problems);
     if (drive && !stet_value_as_bool(stet_value_get(v, "resumable")))
         st = refuse(rec->id, v, err);
+    else if (drive && stet_value_count(problems) > 0)
+        st = refuse_damaged(rec->id, problems, err);
     else if (drive)
         st = stet_runs_confine(ctx, rec->repo, err);
     if (st == STET_OK)
@@ -216,23 +253,30 @@ static stet_status resume_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     return st;
 }
 
-static void put_actions(stet_render *r, stet_value actions) {
+static void put_actions(stet_render *r, stet_value actions, stet_value record) {
     for (size_t i = 0; i < stet_value_count(actions); i++) {
         stet_text_styled(r, STET_STYLE_DIM, "next: ");
-        stet_runs_put(r, stet_value_at(actions, i), "command");
+        stet_runs_put_command(r, stet_value_get(stet_value_at(actions, i), "command"), record);
         stet_buf_str(r->out, "  (");
         stet_runs_put(r, stet_value_at(actions, i), "reason");
         stet_buf_str(r->out, ")\n");
     }
 }
 
+static void put_id(stet_render *r, stet_value object, const char *key) {
+    stet_value id = stet_value_get(object, key);
+    const char *brief = stet_runs_short(stet_value_text(&id, ""));
+    stet_text_plain(r, brief, strlen(brief));
+}
+
 static void resume_render(stet_render *r, stet_value result) {
     stet_value tasks = stet_value_get(result, "nextTasks"), life = stet_value_get(result, "lifecycle");
+    const char *l = stet_value_text(&life, "");
     bool driven = stet_value_type(stet_value_get(result, "drive")) == STET_TYPE_OBJECT;
     stet_buf_str(r->out, "run ");
-    stet_runs_put(r, result, "runId");
+    put_id(r, result, "runId");
     stet_buf_str(r->out, driven ? "  was " : "  ");
-    stet_text_styled(r, stet_runs_style(stet_value_as_string(&life, NULL)), stet_value_as_string(&life, NULL));
+    stet_text_styled(r, stet_runs_style(l), l);
     if (driven) {
         stet_buf_char(r->out, '\n');
         put_drive(r, result);
@@ -249,7 +293,8 @@ static void resume_render(stet_render *r, stet_value result) {
         stet_runs_put(r, stet_value_at(tasks, i), "status");
         stet_buf_char(r->out, '\n');
     }
-    put_actions(r, stet_value_get(result, "nextActions"));
+    stet_runs_put_problems(r, stet_value_get(result, "problems"));
+    put_actions(r, stet_value_get(result, "nextActions"), stet_value_get(result, "record"));
 }
 
 /* The runs that a window and states pick. Only what has ended is ever archived by policy; failures that are open are
@@ -273,31 +318,33 @@ static size_t pick_old(const stet_registry *reg, int64_t before_ms, const stet_f
     return open;
 }
 
-static stet_status pick_named(stet_registry *reg, stet_value ids, const char *repo, stet_fleet_records *out,
-                              stet_error *err) {
-    for (size_t i = 0; i < stet_value_count(ids); i++) {
-        stet_value id = stet_value_at(ids, i);
-        const stet_fleet_record *rec;
-        stet_status st = stet_registry_find(reg, stet_value_as_string(&id, NULL), repo, &rec, NULL, NULL, err);
-        if (st != STET_OK)
-            return st;
-        for (size_t k = 0; k < reg->records.len; k++)
-            if (reg->records.at[k] == rec)
-                *stet_vec_add(out) = reg->records.at[k];
-    }
-    return STET_OK;
-}
-
-static stet_status archive_args(stet_value args, stet_fleet_query *q, stet_error *err) {
+/* Fills in the window and the states, those of policy.toml if that is asked for. */
+static stet_status archive_args(stet_value args, stet_fleet_query *q, int64_t *window_days, stet_error *err) {
     stet_value ids = stet_value_get(args, "run_id"), days = stet_value_get(args, "older_than_days"),
                states = stet_value_get(args, "state");
-    bool window = stet_value_as_int(days) > 0;
+    *window_days = stet_value_as_int(days);
+    if (stet_value_as_bool(stet_value_get(args, "policy"))) {
+        stet_policy policy;
+        char *home = NULL;
+        if (stet_value_count(ids) + stet_value_count(states) > 0 || stet_value_type(days) == STET_TYPE_INT)
+            return stet_fail(err, STET_INVALID, "--policy says which runs: name none, and give no window and no state");
+        stet_status st = stet_home_dir(&home, err);
+        if (st == STET_OK)
+            st = stet_policy_load(home, &policy, err);
+        stet_free(home);
+        *window_days = st == STET_OK ? policy.archive.older_than_days : 0;
+        q->statuses = st == STET_OK && policy.archive.statuses != 0
+                          ? policy.archive.statuses
+                          : 1u << STET_LIFE_COMPLETED | 1u << STET_LIFE_FAILED;
+        return st;
+    }
+    bool window = stet_value_type(days) == STET_TYPE_INT; /* 0 is one, which no run is old enough for */
     if (stet_value_count(ids) > 0 && (window || stet_value_count(states) > 0))
         return stet_fail(err, STET_INVALID, "name runs, or give --older-than-days and --state, not both");
     if (stet_value_count(ids) == 0 && !window) {
         stet_status st =
             stet_fail(err, STET_INVALID, "there is nothing to archive: no run is named, and no window is given");
-        stet_hint(err, "stet runs archive RUN, or --older-than-days N [--state completed --state failed]");
+        stet_hint(err, "stet runs archive RUN, or --older-than-days N [--state completed --state failed], or --policy");
         return st;
     }
     for (size_t i = 0; i < stet_value_count(states); i++) {
@@ -327,16 +374,16 @@ static stet_value archived_value(const stet_fleet_records *runs, const char *at,
 
 static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_fleet_query q = {0};
-    stet_value keep_reason, keep_app, policy = stet_value_object(), days = stet_value_get(args, "older_than_days");
+    stet_value keep_reason, keep_app, policy = stet_value_object();
     stet_registry *reg = NULL;
     stet_fleet_records runs = {0};
     char *repo = NULL, now[STET_TIME_TEXT];
     const char *reason = stet_value_text_at(args, "reason", &keep_reason);
     bool unarchive = stet_value_as_bool(stet_value_get(args, "unarchive")),
          dry = stet_value_as_bool(stet_value_get(args, "dry_run"));
-    int64_t now_ms = stet_clock_ms();
+    int64_t now_ms = stet_clock_ms(), days;
     size_t open = 0;
-    stet_status st = archive_args(args, &q, err);
+    stet_status st = archive_args(args, &q, &days, err);
     if (st == STET_OK)
         st = stet_runs_repo(ctx, args, &repo, err);
     q.repo = repo;
@@ -345,9 +392,9 @@ static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     if (st == STET_OK)
         st = stet_runs_load(ctx, args, &reg, err);
     if (st == STET_OK && stet_value_count(stet_value_get(args, "run_id")) > 0)
-        st = pick_named(reg, stet_value_get(args, "run_id"), repo, &runs, err);
-    else if (st == STET_OK)
-        open = pick_old(reg, now_ms - stet_value_as_int(days) * DAY_MS, &q, unarchive, &runs);
+        st = stet_runs_pick_named(reg, stet_value_get(args, "run_id"), repo, &runs, err);
+    else if (st == STET_OK && days > 0)
+        open = pick_old(reg, now_ms - days * DAY_MS, &q, unarchive, &runs);
     stet_time_print(now_ms, now);
     for (size_t i = 0; i < runs.len && st == STET_OK && !dry; i++)
         st = stet_runs_confine(ctx, runs.at[i]->repo, err);
@@ -358,7 +405,7 @@ static stet_status archive_run(stet_op_ctx *ctx, stet_value args, stet_value *re
         for (int i = 0; i < STET_LIFECYCLES; i++)
             if ((q.statuses & 1u << i) != 0)
                 stet_value_push(&states, stet_value_string(stet_lifecycle_name((stet_lifecycle)i)));
-        stet_value_put(&policy, "archiveOlderThanDays", stet_value_int(stet_value_as_int(days)));
+        stet_value_put(&policy, "archiveOlderThanDays", stet_value_int(days));
         stet_value_put(&policy, "states", states);
         stet_value_put(&v, "schemaVersion", stet_value_int(STET_REGISTRY_SCHEMA));
         stet_value_put(&v, "unarchive", stet_value_bool(unarchive));
@@ -445,16 +492,19 @@ static stet_status rerun_run(stet_op_ctx *ctx, stet_value args, stet_value *resu
 }
 
 static void rerun_render(stet_render *r, stet_value result) {
+    stet_value record = stet_value_object();
+    stet_value_put(&record, "runId", stet_value_retain(stet_value_get(result, "newRunId")));
     stet_buf_str(r->out, "new run ");
-    stet_runs_put(r, result, "newRunId");
+    put_id(r, result, "newRunId");
     stet_buf_str(r->out, "\n  repeats ");
-    stet_runs_put(r, result, "originalRunId");
+    put_id(r, result, "originalRunId");
     stet_buf_printf(r->out, ", generation %lld, which stays as it is\n",
                     (long long)stet_value_as_int(stet_value_get(stet_value_get(result, "provenance"), "generation")));
     if (stet_value_type(stet_value_get(result, "drive")) == STET_TYPE_OBJECT)
         put_drive(r, result);
     else
-        put_actions(r, stet_value_get(result, "nextActions"));
+        put_actions(r, stet_value_get(result, "nextActions"), record);
+    stet_value_release(record);
 }
 
 static stet_status cancel_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
@@ -563,7 +613,7 @@ static const stet_param resume_params[] = {
     {.name = "incremental",
      .type = STET_PARAM_BOOL,
      .default_json = "true",
-     .summary = "Reuse what stands; only what changed and what follows from it runs"},
+     .summary = "Reuse what is up to date, and run only what changed and what follows from it; always the case"},
     {0},
 };
 static const stet_param archive_params[] = {
@@ -576,13 +626,16 @@ static const stet_param archive_params[] = {
      .type = STET_PARAM_INT,
      .min = 0,
      .max = 100000,
-     .default_json = "0",
      .summary = "All that did not change for so many days; 0: none"},
     {.name = "state",
      .type = STET_PARAM_ENUM,
      .flags = STET_PARAM_REPEATED,
      .choices = archive_states,
      .summary = "With that: only in this lifecycle (completed and failed, if not said)"},
+    {.name = "policy",
+     .type = STET_PARAM_BOOL,
+     .default_json = "false",
+     .summary = "Those that [archive] in policy.toml below STET_HOME picks"},
     {.name = "until", .type = STET_PARAM_TIME, .summary = "With that: only those begun at this time or earlier"},
     {.name = "app", .type = STET_PARAM_STRING, .summary = "With that: only of this app"},
     RUNS_REPO_PARAM,
@@ -664,7 +717,7 @@ const stet_op stet_ops_runs_manage[] = {
          "\"record\":" RUNS_RECORD
          ",\"nextTasks\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"id\","
          "\"action\",\"status\"]}},\"tasksLeft\":{\"type\":\"integer\"},\"nextActions\":" ACTIONS ",\"drive\":" DRIVE
-         "}}",
+         ",\"problems\":" RUNS_PROBLEMS "}}",
      .examples = resume_examples,
      .flags = STET_OP_NO_PROJECT | STET_OP_LONG | STET_OP_COMMON,
      .run = resume_run,

@@ -80,6 +80,8 @@ static void count_piece(piece_call *c, const stet_piece *p, stet_value *row) {
         stet_value_put(row, stet_action_state_name((stet_action_state)i), stet_value_int((int64_t)n.states[i]));
     stet_value_put(row, "failed", stet_value_int((int64_t)only_failed));
     if (all_failed > 0)
+        piece_recall(c->stored, p->name, &failures);
+    if (all_failed > 0)
         stet_value_put(row, "failures", stet_value_retain(failures));
     stet_value_put(row, "stopped", stet_value_bool(p->stopped));
     if (stet_value_type(wrong) == STET_TYPE_STRING)
@@ -285,7 +287,7 @@ static void status_render(stet_render *r, stet_value result) {
             stet_text_plain(r, node, len);
             stet_buf_str(r->out, ": ");
             stet_value piece = stet_value_get(row, "piece");
-            piece_render_message(r->out, stet_value_at(failures, k), stet_value_as_string(&piece, NULL), node);
+            piece_render_failure(r->out, stet_value_at(failures, k), stet_value_as_string(&piece, NULL), node);
             stet_buf_char(r->out, '\n');
         }
     }

@@ -24,6 +24,7 @@
     X(stet_ops_runs)                                                                                                   \
     X(stet_ops_runs_manage)                                                                                            \
     X(stet_ops_runs_files)                                                                                             \
+    X(stet_ops_runs_delete)                                                                                            \
     X(stet_ops_registry)                                                                                               \
     X(stet_ops_history)                                                                                                \
     X(stet_ops_queue)                                                                                                  \

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 /* Bytes of a character that is not shown and changes how others are shown (marks of direction, the byte order mark, tags,
@@ -55,6 +56,27 @@ void stet_text_plain(stet_render *r, const char *text, size_t len) {
     }
 }
 
+void stet_text_output(stet_render *r, const char *before, const char *bytes, size_t len) {
+    const char *end = bytes + len;
+    while (bytes < end) {
+        const char *newline = memchr(bytes, '\n', (size_t)(end - bytes)), *stop = newline ? newline : end;
+        size_t n = (size_t)(stop - bytes);
+        stet_text_styled(r, STET_STYLE_DIM, before);
+        if (r->width == 0) {
+            stet_buf_add(r->out, bytes, n);
+        } else {
+            while (n > 0 && bytes[n - 1] == '\r')
+                n--;
+            size_t from = n;
+            while (from > 0 && bytes[from - 1] != '\r')
+                from--;
+            stet_text_plain(r, bytes + from, n - from);
+        }
+        stet_buf_char(r->out, '\n');
+        bytes = stop + 1;
+    }
+}
+
 void stet_text_value(stet_render *r, stet_value text) {
     size_t len;
     const char *bytes = stet_value_as_string(&text, &len);
@@ -68,6 +90,8 @@ void stet_text_styled(stet_render *r, stet_style style, const char *text) {
                                         [STET_STYLE_GOOD] = "32",
                                         [STET_STYLE_WARN] = "33",
                                         [STET_STYLE_BAD] = "31"};
+    if (*text == 0)
+        return;
     if (r->colour)
         stet_buf_printf(r->out, "\033[%sm", codes[style]);
     stet_text_plain(r, text, strlen(text));
@@ -160,9 +184,17 @@ stet_table stet_table_begin(size_t columns, const char *const heads[]) {
 
 void stet_table_cell(stet_table *t, const char *text) {
     assert(t->columns > 0 && t->columns <= STET_TABLE_COLUMNS);
-    if (stet_value_type(t->cells) != STET_TYPE_ARRAY)
+    if (stet_value_type(t->cells) != STET_TYPE_ARRAY) {
         t->cells = stet_value_array();
+        t->styles = stet_value_array();
+    }
     stet_value_push(&t->cells, stet_value_string(text));
+    stet_value_push(&t->styles, t->next);
+    t->next = stet_value_null();
+}
+
+void stet_table_style(stet_table *t, stet_style style) {
+    t->next = stet_value_int(style);
 }
 
 void stet_table_cellf(stet_table *t, const char *format, ...) {
@@ -199,17 +231,22 @@ void stet_table_print(stet_table *t, stet_render *r, bool header) {
         size_t len, column = i % t->columns;
         const char *text = stet_value_as_string(&cell, &len);
         bool cut = column + 1 == t->columns && stet_utf8_width(text, len) > room;
+        stet_value style = stet_value_at(t->styles, i);
+        bool last = column + 2 == t->columns && stet_value_text_is(stet_value_at(t->cells, i + 1), "");
         if (header && i < t->columns)
             stet_text_styled(r, STET_STYLE_BOLD, text);
+        else if (stet_value_type(style) == STET_TYPE_INT)
+            stet_text_styled(r, (stet_style)stet_value_as_int(style), text);
         else
             stet_text_plain(r, text, cut ? stet_text_fitting(text, len, room - 1) : len);
         if (cut)
             stet_buf_str(r->out, "\u2026");
-        if (column + 1 < t->columns)
+        if (column + 1 < t->columns && !last)
             blanks(r->out, widths[column] - stet_utf8_width(text, len) + 2);
         if (column + 1 == t->columns)
             stet_buf_char(r->out, '\n');
     }
     stet_value_release(t->cells);
-    t->cells = stet_value_null();
+    stet_value_release(t->styles);
+    t->cells = t->styles = stet_value_null();
 }

@@ -361,7 +361,7 @@ static bool explain(const why *w, const char *node, stet_value *out) {
         if (r.observed)
             stet_buf_printf(&b, " at sequence %lld", (long long)r.observed_at);
         stet_buf_str(&b, ": ");
-        piece_render_message(&b, failure, piece, node);
+        piece_render_failure(&b, failure, piece, node);
         stet_buf_str(&b, "; ");
         stet_value_put(out, "error", stet_value_retain(failure));
     }
@@ -507,6 +507,8 @@ static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         c.status = find_subject(&c, args, &w.piece, &node, &hold, err);
     if (piece_good(&c))
         c.status = stet_observe_failures(c.space, c.branch, w.piece->doc, w.piece->scope, &w.failures, err);
+    if (piece_good(&c))
+        piece_recall(c.stored, w.piece->name, &w.failures);
     w.standing = piece_standing(&c);
     add_wrong(&w, &rows);
     if (piece_good(&c) && node)

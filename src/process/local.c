@@ -780,23 +780,45 @@ char *stet_task_output_path(const stet_task *t, bool error) {
     return stet_file_join(t->d->dir, name);
 }
 
-void stet_task_output(const stet_task *t, bool error, size_t max, stet_buf *out) {
+/* The open file of a stream, and the bytes in it that count; -1: there is none. */
+static int open_stream(const stet_task *t, bool error, int64_t *size) {
     char *path = stet_task_output_path(t, error);
     int fd = stet_sys_open(path, O_RDONLY, 0);
-    stet_free(path);
-    if (fd < 0)
-        return;
     struct stat st;
     int64_t ended = error ? t->end.err_size : t->end.out_size;
-    size_t size = stet_sys_fstat(fd, &st) == 0 ? (size_t)st.st_size : 0;
-    size = ended >= 0 && (size_t)ended < size ? (size_t)ended : size;
-    size_t got = 0, want = size < max ? size : max;
+    stet_free(path);
+    *size = fd >= 0 && stet_sys_fstat(fd, &st) == 0 ? (int64_t)st.st_size : 0;
+    if (ended >= 0 && ended < *size)
+        *size = ended;
+    return fd;
+}
+
+void stet_task_output(const stet_task *t, bool error, size_t max, stet_buf *out) {
+    int64_t there;
+    int fd = open_stream(t, error, &there);
+    if (fd < 0)
+        return;
+    size_t size = (size_t)there, got = 0, want = size < max ? size : max;
     char *room = stet_buf_reserve(out, want);
     if (room && stet_file_read_all(fd, "output", room, want, &got, NULL) == STET_OK)
         out->len += got;
     if (size > max)
         stet_buf_printf(out, "\n(%zu more bytes)\n", size - max);
     stet_sys_close(fd);
+}
+
+void stet_task_output_from(const stet_task *t, bool error, int64_t from, size_t max, stet_buf *out) {
+    int64_t there;
+    int fd = open_stream(t, error, &there);
+    size_t want = from < there ? (size_t)(there - from) : 0;
+    if (want > max)
+        want = max;
+    char *room = fd >= 0 && want > 0 ? stet_buf_reserve(out, want) : NULL;
+    ssize_t n = room ? stet_sys_pread(fd, room, want, (off_t)from) : 0;
+    if (n > 0)
+        out->len += (size_t)n;
+    if (fd >= 0)
+        stet_sys_close(fd);
 }
 
 char *stet_task_work_path(const stet_task *t) {

@@ -184,6 +184,8 @@ void stet_task_set_data(stet_task *t, void *data);
 /* Appends standard output or error to `out`, from its start, at most `max` bytes, with a note about what is left out.
  */
 void stet_task_output(const stet_task *t, bool error, size_t max, stet_buf *out);
+/* Appends what it has printed since byte `from`, at most `max` bytes, also while it runs. */
+void stet_task_output_from(const stet_task *t, bool error, int64_t from, size_t max, stet_buf *out);
 /* Path of the file with standard output or error. Caller frees. */
 char *stet_task_output_path(const stet_task *t, bool error);
 /* The i-th file that was to be collected, when the command has exited 0: its path, which the caller frees. NULL: it was

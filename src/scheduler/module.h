@@ -179,7 +179,10 @@ typedef struct stet_run_child {
 } stet_run_child;
 STET_CHECKED stet_status stet_run_children(stet_run *run, const stet_run_child *at, size_t len, stet_error *err);
 
-void stet_run_log(stet_run *run, const char *stream, const char *bytes, size_t len); /* "stdout", "stderr", "console" */
+/* What it has printed, at its end, whole: "stdout", "stderr", "console". */
+void stet_run_log(stet_run *run, const char *stream, const char *bytes, size_t len);
+/* A part of that while it goes on. Whoever says one part of a stream says all of it, in order; stet_run_log repeats it. */
+void stet_run_say(stet_run *run, const char *stream, const char *bytes, size_t len);
 void stet_run_progress(stet_run *run, int64_t done, int64_t total, const char *note);
 
 /* For asynchronous kinds: it works now, or waits for its turn. Before the first call it waits. */
@@ -207,6 +210,7 @@ typedef struct stet_run_ops {
     stet_status (*read)(stet_run *run, stet_pathref path, stet_read_kind kind, stet_value *out, stet_error *err);
     stet_status (*write)(stet_run *run, stet_pathref path, stet_value value, stet_error *err); /* consumes */
     void (*log)(stet_run *run, const char *stream, const char *bytes, size_t len);             /* may be NULL */
+    void (*say)(stet_run *run, const char *stream, const char *bytes, size_t len);             /* may be NULL */
     void (*progress)(stet_run *run, int64_t done, int64_t total, const char *note);            /* may be NULL */
     void (*succeed)(stet_run *run, stet_value result);                                         /* consumes */
     void (*fail)(stet_run *run, const stet_error *err);

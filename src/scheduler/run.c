@@ -116,6 +116,12 @@ void stet_run_log(stet_run *run, const char *stream, const char *bytes, size_t l
         run->ops->log(run, stream, bytes, len);
 }
 
+void stet_run_say(stet_run *run, const char *stream, const char *bytes, size_t len) {
+    assert(!run->ended);
+    if (run->ops->say)
+        run->ops->say(run, stream, bytes, len);
+}
+
 void stet_run_progress(stet_run *run, int64_t done, int64_t total, const char *note) {
     assert(!run->ended);
     if (run->ops->progress)

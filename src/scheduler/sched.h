@@ -84,8 +84,10 @@ typedef struct stet_sched_opts {
     bool (*cancelled)(void *ctx);                            /* may be NULL */
     void (*event)(void *ctx, const stet_sched_event *event); /* may be NULL */
     int64_t (*now_ms)(void *ctx);                            /* NULL: the monotonic clock */
-    /* Output of an action: standard streams of a failed command. May be NULL. */
+    /* What an action printed, whole, at its end. May be NULL. */
     void (*log)(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
+    /* The next part of that while it goes on, for streams that have parts (stet_run_say). May be NULL. */
+    void (*say)(void *ctx, const char *node, const char *stream, const char *bytes, size_t len);
     void *files; /* stet_files *, for commands; NULL: none */
     /* The same for another space whose actions run because something here reads what they write. It belongs to the
      * caller, and is closed after the scheduler. May be NULL: none. */

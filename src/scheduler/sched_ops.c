@@ -101,6 +101,12 @@ static void run_log(stet_run *run, const char *stream, const char *bytes, size_t
         r->s->opts.log(r->s->opts.ctx, r->a->node, stream, bytes, len);
 }
 
+static void run_say(stet_run *run, const char *stream, const char *bytes, size_t len) {
+    action_run *r = (action_run *)run;
+    if (!r->log && r->s->opts.say)
+        r->s->opts.say(r->s->opts.ctx, r->a->node, stream, bytes, len);
+}
+
 static void run_succeed(stet_run *run, stet_value result) {
     action_run *r = (action_run *)run;
     r->result = result;
@@ -152,6 +158,7 @@ const stet_run_ops sched_run_ops = {.read = run_read,
                                     .decline = run_decline,
                                     .suspend = run_suspend,
                                     .log = run_log,
+                                    .say = run_say,
                                     .read_doc = run_read_doc,
                                     .write_doc = run_write_doc,
                                     .refresh = run_refresh,
