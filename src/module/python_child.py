@@ -271,7 +271,7 @@ def place(path):
     if "/../" in full or full.endswith("/.."):
         full = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
     full = os.path.normpath(full)
-    if full.startswith(LIBRARIES):
+    if (full + "/").startswith(LIBRARIES):
         return None
     if not inside(full):
         full = os.path.realpath(full)
@@ -533,6 +533,7 @@ def run(module):
     try:
         try:
             result = call(module)
+            sys.setrecursionlimit(max(sys.getrecursionlimit(), 8 * MAX_DEPTH))
             data = None if action["handler"] else plain(result, "the result")
             mine = enter()
             if not action["handler"]:
