@@ -1,7 +1,6 @@
 """persistent_cache: a block or a function whose result is computed once, for all processes and machines that share the directory."""
 import ast
 import atexit
-import ctypes
 import hashlib
 import importlib
 import importlib.util
@@ -376,4 +375,6 @@ def _assign(frame, names):
         else:
             frame.f_globals[name] = value
     if sys.version_info < (3, 13):  # from then on f_locals writes through
+        import ctypes
+
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))

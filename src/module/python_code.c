@@ -100,10 +100,17 @@ static stet_status follow(python_run *r, const python_look *at, size_t count, st
     return status;
 }
 
-/* What is known of a file after another look at it. */
-static stet_status look_again(python_run *r, const char *path, stet_look *out, stet_error *err) {
-    stet_status status = stet_files_update(r->s->files, (const char *const[]){path}, NULL, 1, err);
-    return status == STET_OK ? stet_files_said(r->s->files, path, out, err) : status;
+/* What a file is now. Documents are left alone: that of an output of a command may not be stored yet. */
+static stet_status look_now(const python_run *r, const char *path, stet_look *out, stet_error *err) {
+    stet_look known;
+    bool is_known = stet_files_known(r->s->files, path, &known);
+    return stet_look_at(stet_files_root(r->s->files), path, is_known ? &known : NULL, out, err);
+}
+
+/* The document of this file is outdated: it is brought up to date, and this run conflicts with that. */
+static stet_status renew(python_run *r, const char *path, stet_error *err) {
+    r->outdated = true;
+    return stet_files_update(r->s->files, (const char *const[]){path}, NULL, 1, err);
 }
 
 static stet_status compare(python_run *r, const python_look *look, bool *as_seen, stet_error *err) {
@@ -112,8 +119,9 @@ static stet_status compare(python_run *r, const python_look *look, bool *as_seen
     stet_status status = read_document(r, look->path, &said, err);
     if (status != STET_OK || (!unknown && agrees(&said, look)))
         return status;
-    status = look_again(r, look->path, &now, err);
-    r->outdated |= status == STET_OK && !same(&said, &now);
+    status = look_now(r, look->path, &now, err);
+    if (status == STET_OK && !same(&said, &now))
+        status = renew(r, look->path, err);
     if (status == STET_OK && !unknown && !agrees(&now, look))
         *as_seen = false;
     return status;
@@ -139,9 +147,7 @@ static stet_status remember(python_run *r, const char *path, stet_error *err) {
     for (size_t i = 0; i < r->opened.len; i++)
         if (strcmp(r->opened.at[i].path, path) == 0)
             return STET_OK;
-    stet_status status = stet_files_update(r->s->files, (const char *const[]){path}, NULL, 1, err);
-    if (status == STET_OK && !stet_files_known(r->s->files, path, &now))
-        now = (stet_look){0};
+    stet_status status = look_now(r, path, &now, err);
     if (status == STET_OK)
         *stet_vec_add(&r->opened) = (python_opened){stet_strdup(path), now};
     return status;
@@ -192,13 +198,11 @@ stet_status python_code_again(python_run *r, stet_error *err) {
     for (size_t i = 0; i < r->opened.len && status == STET_OK; i++) {
         const python_opened *o = &r->opened.at[i];
         stet_look now = {0};
-        status = stet_files_update(r->s->files, (const char *const[]){o->path}, NULL, 1, err);
-        if (status == STET_OK && !stet_files_known(r->s->files, o->path, &now))
-            now = (stet_look){0};
-        if (!same(&o->look, &now) || o->look.ctime != now.ctime || o->look.inode != now.inode)
-            r->touched = true;
-        if (status == STET_OK && !stet_hash_equal(o->look.hash, now.hash))
-            r->outdated = true;
+        status = look_now(r, o->path, &now, err);
+        if (status == STET_OK && !same(&o->look, &now))
+            status = renew(r, o->path, err);
+        else if (status == STET_OK && (o->look.ctime != now.ctime || o->look.inode != now.inode))
+            r->touched = true; /* it may have been another one for a while */
     }
     return status;
 }
