@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Random programs of Python actions are edited at random: functions, modules that they import at the top, while they run, from packages and in vain, modules
-that hide others, files that they open, inputs. After each edit the incremental result is that of plain Python, which knows nothing of stet: each function is
+that hide others, files that they open (one of them made by a command, which they do not name), inputs. After each edit the incremental result is that of plain Python, which knows nothing of stet: each function is
 called in a process of its own. STET_SEED and STET_TEST_LONG=1 search elsewhere and further."""
 import json, os, pathlib, random, shutil, subprocess, sys
 from tap import LONG, SHORT, answer, finish, stet, t
 
 SEED = int(os.environ.get("STET_SEED", "1"))
-PROGRAMS, EDITS = (40, 60) if LONG else (2, 8) if SHORT else (3, 14)
+PROGRAMS, EDITS = (40, 60) if LONG else (2, 8) if SHORT else (3, 9)
 PYTHON = "/usr/bin/python3"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1", "LANG": "C.UTF-8"}
 CALL = """
@@ -18,7 +18,7 @@ except Exception as e:
     print("{}")
 """
 MODULES = ["ma", "mb", "mc", "pk.one", "pk.two", "pk.deep.low", "colorsys", "stringprep", "lib.na"]
-DATA = ["d0.txt", "d1.txt", "sub/d2.txt"]
+DATA = ["d0.txt", "d1.txt", "sub/d2.txt", "made.txt"]
 FILES = {"fa": "fa.py", "fb": "fb.py", "fc": "code/fc.py"}
 
 
@@ -36,7 +36,7 @@ def module_text(r, name):
     elif kind == 3 and name.startswith("pk."):
         text += ["from . import one as other" if name != "pk.one" else "from .. import nothing" if name == "pk.deep.low" else "other = None",
                  "MARK += getattr(other, 'MARK', 7)"]
-    if r.random() < 0.03:
+    if r.random() < 0.015:
         text.append("raise ValueError('no')" if r.random() < 0.5 else "this is no Python")
     return "\n".join(text) + "\n"
 
@@ -52,14 +52,14 @@ def body(r):
         ["try:", f"    with open({d!r}) as f: x = f.read()", "except OSError as e:", "    x = type(e).__name__"],
         ["STATE.append(value)", "x = len(STATE)"],
         ["x = top and getattr(top, 'MARK', 44)"],
-        [f"import {m} as m", "x = getattr(m, 'MARK', 55)"],
+        [f"import {r.choice([m, 'ma', 'mb'])} as m", "x = getattr(m, 'MARK', 55)"] if r.random() < 0.4 else ["x = [value, other]"],
     ])
 
 
 def file_text(r):
     m = r.choice(MODULES)
     text = ["STATE = []"]
-    text += ["try:", f"    import {m} as top", "except ImportError:", "    top = None"] if r.random() < 0.9 else [f"import {m} as top"]
+    text += ["try:", f"    import {m} as top", "except ImportError:", "    top = None"] if r.random() < 0.97 else [f"import {m} as top"]
     for n in range(3):
         text += [f"{'async ' if r.random() < 0.1 else ''}def g{n}(value=0, other=None, path=None):"] + ["    " + line for line in body(r)]
         text += ["    if path: x = [x, open(path).read()]", "    return [x, other]"]
@@ -93,9 +93,9 @@ def edit(r, world):
         name = r.choice(list(FILES))
         write(FILES[name], file_text(r))
     elif kind == 5:
-        write(r.choice(DATA), "x" * r.randrange(4))
+        write(r.choice(DATA[:3]), "x" * r.randrange(4))
     elif kind == 6:
-        pathlib.Path(r.choice(DATA)).unlink(missing_ok=True)
+        pathlib.Path(r.choice(DATA[:3])).unlink(missing_ok=True)
     elif kind == 7:
         world["n"] = r.randrange(5)
     elif kind == 8:
@@ -113,7 +113,7 @@ def new_world(r):
         write(FILES[name], file_text(r))
     for m in r.sample(MODULES, 6):
         write(place(m, r), module_text(r, m))
-    for d in r.sample(DATA, 2):
+    for d in r.sample(DATA[:3], 2):
         write(d, "x" * r.randrange(4))
     nodes = {}
     for n in range(5):
@@ -127,7 +127,8 @@ def pattern(world):
         text += [f"[nodes.{name}]", f'python = "{FILES[file]}:{function}"', 'inputs.value = "$argument/n"']
         text += [f'inputs.other = "${above}"'] if above else []
         text += [f'files.path = "{data}"'] if data else []
-    return "\n".join(["[argument]", f"n = {world['n']}"] + text) + "\n"
+    made = ["[nodes.made]", 'command = "printf %{n}s > {out}"', 'produces = "made.txt"', 'inputs.n = "$argument/n"']
+    return "\n".join(["[argument]", f"n = {world['n']}"] + text + made) + "\n"
 
 
 def plain(world):
