@@ -17,7 +17,7 @@ try:
 except Exception as e:
     print("{}")
 """
-MODULES = ["ma", "mb", "mc", "pk.one", "pk.two", "pk.deep.low", "colorsys", "stringprep", "lib.na"]
+MODULES = ["ma", "mb", "pk.one", "pk.deep.low", "colorsys", "lib.na"]
 DATA = ["d0.txt", "d1.txt", "sub/d2.txt", "made.txt"]
 FILES = {"fa": "fa.py", "fb": "fb.py", "fc": "code/fc.py"}
 
@@ -25,7 +25,7 @@ FILES = {"fa": "fa.py", "fb": "fb.py", "fc": "code/fc.py"}
 def module_text(r, name):
     """Some of them import others: at the top, if they are there, or when asked."""
     other = r.choice([m for m in MODULES if m != name])
-    text = [f"MARK = {r.randrange(5)}", "seen = []"]
+    text = [f"MARK = {r.randrange(1000)}", "seen = []"]
     kind = r.randrange(6)
     if kind == 0:
         text += ["try:", f"    import {other} as other", "    MARK += getattr(other, 'MARK', 50)", "except ImportError:", "    MARK += 10"]
@@ -61,9 +61,11 @@ def file_text(r):
     text = ["STATE = []"]
     text += ["try:", f"    import {m} as top", "except ImportError:", "    top = None"] if r.random() < 0.97 else [f"import {m} as top"]
     for n in range(3):
-        text += [f"{'async ' if r.random() < 0.1 else ''}def g{n}(value=0, other=None, path=None):"] + ["    " + line for line in body(r)]
-        text += ["    if path: x = [x, open(path).read()]", "    return [x, other]"]
-    return "\n".join(text).replace("async def", "def") + "\n"
+        text += [f"def g{n}(value=0, other=None, path=None):", "    all = []"]
+        for _ in range(3):
+            text += ["    " + line for line in body(r)] + ["    all.append(x)"]
+        text += ["    if path: all.append(open(path).read())", "    return [all, other]"]
+    return "\n".join(text) + "\n"
 
 
 def write(path, text):
@@ -82,8 +84,8 @@ def place(name, r):
 
 
 def edit(r, world):
-    kind = r.randrange(11)
-    if kind <= 2:
+    kind = r.randrange(14)
+    if kind <= 2 or kind >= 11:
         write(place(r.choice(MODULES), r), module_text(r, r.choice(MODULES)))
     elif kind == 3:
         gone = [p for p in sorted(pathlib.Path(".").rglob("*.py")) if ".stet" not in p.parts and str(p) not in FILES.values()]
@@ -103,7 +105,7 @@ def edit(r, world):
     elif kind == 9:
         target = pathlib.Path(r.choice(["pk/__init__.py", "pk/deep/__init__.py", "lib/__init__.py", "code/__init__.py"]))
         target.unlink() if target.exists() else write(target, r.choice(["", "MARK = 9\n"]))
-    else:
+    elif kind == 10:
         node = r.choice(list(world["nodes"]))
         world["nodes"][node][:2] = [r.choice(list(FILES)), f"g{r.randrange(3)}"]
 
@@ -111,7 +113,7 @@ def edit(r, world):
 def new_world(r):
     for name in FILES:
         write(FILES[name], file_text(r))
-    for m in r.sample(MODULES, 6):
+    for m in r.sample(MODULES, 4):
         write(place(m, r), module_text(r, m))
     for d in r.sample(DATA[:3], 2):
         write(d, "x" * r.randrange(4))
