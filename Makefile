@@ -262,6 +262,9 @@ $(BUILD)/obj/%.o: %.c Makefile
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
+# The program of a process of Python is part of the library, as text.
+$(BUILD)/obj/src/module/python_process.o: src/module/python_child.py
+
 $(BUILD)/libstet.a: $(OBJ)
 	@rm -f $@
 	$(call say,AR,$@)

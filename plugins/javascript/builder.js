@@ -232,6 +232,18 @@ function call(descriptor, inputs = {}, options = {}) {
     return addNode('call', 'call', { type: 'call', ...descriptor }, inputs, options, {});
 }
 
+// "FILE.py:FUNCTION" as a function of its inputs, as lift is one.
+function python(text, options = {}) {
+    const [own, module] = split(options);
+    const colon = typeof text === 'string' ? text.lastIndexOf(':') : -1;
+    if (colon < 1 || colon === text.length - 1)
+        fail('python takes "FILE.py:FUNCTION", and options');
+    const members = module.handler === true ? { stream: true } : options.kind ? { kind: options.kind } : {};
+    delete module.kind; // of the node
+    const implementation = { file: text.slice(0, colon), export: text.slice(colon + 1) };
+    return (...args) => addNode('python', implementation.export, { type: 'python', implementation, ...module }, inputsOf(args), own, members);
+}
+
 function cell(initial, options = {}) {
     needGraph('cell');
     const made = { kind: 'cell', name: options.name, hint: 'cell', graph, initial, options };
@@ -390,7 +402,7 @@ function $truth_(...all) {
     return value;
 }
 
-const functions = { $truth_, pattern, lift, computed, handler, effect, cell, map, filter, reduce, when, unless, ifElse, command, call, ref, member, asCell };
+const functions = { $truth_, pattern, lift, computed, handler, effect, cell, map, filter, reduce, when, unless, ifElse, command, call, python, ref, member, asCell };
 
 // `script`: the file as a function of the functions above that returns its exports.
 function evaluate(script) {

@@ -1,7 +1,6 @@
 """persistent_cache: a block or a function whose result is computed once, for all processes and machines that share the directory."""
 import ast
 import atexit
-import ctypes
 import hashlib
 import importlib
 import importlib.util
@@ -226,6 +225,7 @@ class persistent_cache:
             print(f"[stet] {self._key.block_id}: {'found' if self.hit else 'computing'}", file=sys.stderr)
         self._began, self._started = _stet.now(), time.perf_counter()
         if not self.hit:
+            self._watched = validity.Watched(self._files)
             self._noted = validity.begin()
         return self
 
@@ -295,7 +295,7 @@ class persistent_cache:
         try:
             after = self._graph_of(frame, block, after=True)
             changed = self._graph.walk.difference(after.walk) if after.digest != self._graph.digest else None
-            if changed is None and self._files and validity.digests_of_files(self._files) != self._files:
+            if changed is None and self._watched.changed():
                 changed = "a file of depends_on"
         except keys.Unhashable as e:
             changed = str(e)
@@ -376,4 +376,6 @@ def _assign(frame, names):
         else:
             frame.f_globals[name] = value
     if sys.version_info < (3, 13):  # from then on f_locals writes through
+        import ctypes
+
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))

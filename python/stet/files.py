@@ -16,6 +16,25 @@ def digest_of_path(path):
     return h.digest()
 
 
+def stamp_of_path(path):
+    """Of what stat says of a file, or of all that is below a directory. It changes with each change, also with one that is taken back."""
+    h, todo = hashlib.sha256(), [os.fsdecode(os.fspath(path))]
+    seen = set()
+    while todo:
+        path = todo.pop()
+        for look in (os.lstat, os.stat):
+            try:
+                s = look(path)
+            except OSError as e:
+                h.update(b"nothing %d;" % (e.errno or 0))
+                continue
+            h.update(b"%d %d %d %d %d %d;" % (s.st_dev, s.st_ino, s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns))
+            if look is os.stat and stat.S_ISDIR(s.st_mode) and (s.st_dev, s.st_ino) not in seen:
+                seen.add((s.st_dev, s.st_ino))
+                todo += [os.path.join(path, n) for n in sorted(os.listdir(path))]
+    return h.digest()
+
+
 def _below(top):
     todo = [(os.fsdecode(top), "", ())]  # path, name below the top, the directories around it
     while todo:
@@ -31,7 +50,8 @@ def _below(top):
             yield name, f"nothing, {e.errno}".encode()
             continue
         if stat.S_ISREG(s.st_mode):
-            yield name, _file(path)
+            # Whether it is executable counts, and nothing else of its mode: that is what travels with Git.
+            yield name, _file(path) + (b"x" if s.st_mode & stat.S_IXUSR else b"")
         elif not stat.S_ISDIR(s.st_mode):
             if not around:
                 raise ValueError(f"depends_on: {path} is neither a file nor a directory")

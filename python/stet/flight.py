@@ -7,7 +7,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import tempfile
 import threading
 
 _flights, _lock = {}, threading.Lock()
@@ -80,6 +79,8 @@ class FileLock:
 
     def __init__(self, directory, key):
         name = hashlib.sha256("\0".join((os.fspath(directory), key.block_id, key.module_hash)).encode("utf-8", "surrogatepass")).hexdigest()
+        import tempfile
+
         self._path = os.path.join(tempfile.gettempdir(), f"stet-{os.getuid()}", name)
         self._fd = None
 

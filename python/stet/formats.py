@@ -90,7 +90,18 @@ def of_script(script, qualname):
 
 
 class _Pickler(pickle.Pickler):
+    arrays = None  # of a result, if two that share their memory are refused: the array that owns it, and those in it
+
     def reducer_override(self, o):
+        numpy = sys.modules.get("numpy") if self.arrays is not None else None
+        if numpy is not None and isinstance(o, numpy.ndarray) and o.flags.writeable:
+            owner = o
+            while isinstance(owner.base, numpy.ndarray):
+                owner = owner.base
+            beside = self.arrays.setdefault(id(owner), (owner, []))[1]
+            if any(numpy.may_share_memory(o, other) for other in beside):
+                raise SharedMemory("two arrays in it share their memory, and would not when they are found again: copy one of them")
+            beside.append(o)
         if (isinstance(o, type) or type(o) is types.FunctionType) and o.__module__ in _MAIN:
             script = script_name(o.__module__)
             try:
@@ -99,6 +110,10 @@ class _Pickler(pickle.Pickler):
             except (AttributeError, ImportError):
                 pass
         return NotImplemented
+
+
+class SharedMemory(ValueError):
+    """A result holds two arrays with the same memory: a change of one shows in the other, but not on a hit."""
 
 
 class SharedInput(ValueError):
@@ -215,6 +230,7 @@ class Beside:
             self.buffers.append(view)
 
         made = _SharingPickler(self, inputs, True, protocol=5, buffer_callback=beside, **mine) if inputs else _Pickler(self, protocol=5, buffer_callback=beside, **mine)
+        made.arrays = {} if inputs is not None else None
         made.dump(value)
         self.format = "pickle5" if self.buffers else "pickle"
 
@@ -283,7 +299,9 @@ def dump(put, value, format, options, inputs=None):
     if format == "pickle":
         mine = {k: v for k, v in options.items() if k in _PICKLER}
         mine.setdefault("protocol", PROTOCOL)
-        (_SharingPickler(put, inputs, mine["protocol"] is None or mine["protocol"] > 0, **mine) if inputs else _Pickler(put, **mine)).dump(value)
+        made = _SharingPickler(put, inputs, mine["protocol"] is None or mine["protocol"] > 0, **mine) if inputs else _Pickler(put, **mine)
+        made.arrays = {} if inputs is not None else None
+        made.dump(value)
     elif format == "json":
         mine = {k: v for k, v in options.items() if k in _ENCODER}
         if "cls" in mine and not issubclass(mine["cls"], json.JSONEncoder):

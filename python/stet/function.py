@@ -128,9 +128,9 @@ class Function:
                 self._keys[(args, *map(type, args))] = known
         return self.cached.quick(*known)
 
-    def changed(self, call):
+    def changed(self, call, watched):
         """What the call itself changed of the things that its key covers, or None. A result found later would leave that change out."""
-        if call.files and validity.digests_of_files(call.files) != call.files:
+        if watched.changed():
             return "a file of depends_on"
         try:
             walk = self._walk_arguments(call.arguments, lazy=call.walk.lazy)
@@ -158,12 +158,12 @@ class Function:
     def _say(self, what):
         print(f"[stet] {self.label}: {what}", file=sys.stderr)
 
-    def may_keep(self, call, seconds):
+    def may_keep(self, call, seconds, watched):
         """Asked in the thread that computed: a variable may have another value in others."""
         self.misses += 1
         if self._verbose:
             self._say(f"computed in {seconds:.3f} s")
-        changed = self.changed(call)
+        changed = self.changed(call, watched)
         if changed is not None:
             warnings.warn(f"{self.label} changed what its key covers ({changed}): the result is not kept. Leave it out with ignore=, if no result depends on it",
                           StorageWarning, stacklevel=5)
@@ -209,6 +209,7 @@ class Function:
             mine.end()
 
     def _compute(self, call, args, kwargs):
+        watched = validity.Watched(call.files)
         began, started = _stet.now(), time.perf_counter()
         noted, token = validity.begin()
         try:
@@ -216,7 +217,7 @@ class Function:
         finally:
             validity.end(noted, token)
         seconds = time.perf_counter() - started
-        if self.may_keep(call, seconds):
+        if self.may_keep(call, seconds, watched):
             result = self._as_found(call, result, self.cached.put(call.key, began, {"return": result}, seconds, noted.extra(call.files), call.inputs()))
         self._hand_on(call, noted, began)
         return result
@@ -259,6 +260,7 @@ class Function:
     async def _compute_async(self, call, args, kwargs):
         import asyncio
 
+        watched = validity.Watched(call.files)
         began, started = _stet.now(), time.perf_counter()
         noted, token = validity.begin()
         try:
@@ -266,7 +268,7 @@ class Function:
         finally:
             validity.end(noted, token)
         seconds = time.perf_counter() - started
-        if self.may_keep(call, seconds):
+        if self.may_keep(call, seconds, watched):
             stored = await asyncio.to_thread(self.cached.put, call.key, began, {"return": result}, seconds, noted.extra(call.files), call.inputs())
             result = self._as_found(call, result, stored)
         self._hand_on(call, noted, began)

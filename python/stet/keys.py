@@ -1134,12 +1134,15 @@ class Walk:
             self._run()
 
     def _registered(self, cls):
-        """Classes of the user's that are registered with an abstract class, or with one below it."""
-        registered = [c for c in _registry(cls) if is_user_class(c)]
-        self.guards.append((_same_registry, cls, len(registered)))
-        self.volatile |= bool(registered)
+        """Classes that are registered with an abstract class, or with one below it: the user's, and for an abstract class of the user's those of libraries, too.
+        (Libraries register theirs with abstract classes of Python when they are imported, which is no matter of the code.)"""
+        found = _registry(cls)
+        registered = [c for c in found if is_user_class(c)]
+        others = sorted({f"{c.__module__}.{c.__qualname__}" for c in found if not is_user_class(c)}) if is_user_class(cls) else []
+        self.guards.append((_same_registry, cls, (len(registered), others)))
+        self.volatile |= bool(registered or others)
         registered.sort(key=lambda c: (script_name(c.__module__), c.__qualname__))
-        return [(len(registered), None), *((c, "register") for c in registered)]
+        return [(len(registered), None), *((c, "register") for c in registered), *((name, "register") for name in others)]
 
     def _class(self, cls):
         if not is_user_class(cls):
@@ -1267,8 +1270,10 @@ def _registry(cls):
     return found
 
 
-def _same_registry(cls, count):
-    return sum(map(is_user_class, _registry(cls))) == count
+def _same_registry(cls, known):
+    found = _registry(cls)
+    others = sorted({f"{c.__module__}.{c.__qualname__}" for c in found if not is_user_class(c)}) if is_user_class(cls) else []
+    return sum(map(is_user_class, found)) == known[0] and others == known[1]
 
 
 class Graph:

@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import re
-import tempfile
 from pathlib import Path
 
 from . import formats, where
@@ -124,6 +123,8 @@ class LegacyPersister(Persister):
         stamp = (key.millis - _UNIX_ZERO) * 1_000_000
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            import tempfile
+
             with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".tmp-", delete=False) as f:
                 try:
                     f.write(data)

@@ -10,7 +10,7 @@ import os
 import threading
 
 from . import _stet
-from .files import digest_of_path
+from .files import digest_of_path, stamp_of_path
 
 _around = contextvars.ContextVar("stet computation", default=None)
 _under_way, _lock = set(), threading.Lock()
@@ -18,6 +18,18 @@ _under_way, _lock = set(), threading.Lock()
 
 def digests_of_files(paths):
     return {os.fsdecode(p): digest_of_path(p).hex() for p in paths}
+
+
+class Watched:
+    """Files while a result is computed: one that is changed and changed back must be noticed, too."""
+
+    __slots__ = ("files", "stamps")
+
+    def __init__(self, files):
+        self.files, self.stamps = files, {p: stamp_of_path(p) for p in files}
+
+    def changed(self):
+        return bool(self.files) and (digests_of_files(self.files) != self.files or {p: stamp_of_path(p) for p in self.files} != self.stamps)
 
 
 def bytes_of_files(files):

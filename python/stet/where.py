@@ -5,7 +5,6 @@ An explicit path wins. Else the nearest `__marimo__/` or `.stet/` upward; and wh
 """
 import os
 import sys
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +74,8 @@ def find(dir_path=None, start=None):
 def _tables(file, *keys):
     try:
         with open(file, "rb") as f:
+            import tomllib
+
             table = tomllib.load(f)
     except FileNotFoundError:
         return {}

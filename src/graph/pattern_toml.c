@@ -91,10 +91,12 @@ static const char *const other_members[] = {"command", "call",     "python", "ja
                                             "files",   "produces", "inputs", "after",      "each"};
 /* Members that are copied to the module of a call. */
 static const char *const call_members[] = {"args", "retries", "remote", "timeout"};
+/* The same for a function of Python. */
+static const char *const python_members[] = {"interpreter", "limits"};
 
 /* Members of the file that are copied, and those that are converted. */
 static const char *const root_members[] = {"name", "version", "title", "description", "cells", "metadata"};
-static const char *const root_tables[] = {"nodes", "argument", "result"};
+static const char *const root_tables[] = {"nodes", "argument", "result", "python"};
 
 static bool listed(const char *const *list, size_t n, const char *key) {
     for (size_t i = 0; i < n; i++)
@@ -116,7 +118,7 @@ static void check_members(toml_converter *c, stet_value node) {
         size_t len;
         const char *key = stet_value_key_at(node, i, &len);
         if (LISTED(node_members, key) || LISTED(command_members, key) || LISTED(other_members, key) ||
-            LISTED(call_members, key))
+            LISTED(call_members, key) || LISTED(python_members, key))
             continue;
         stet_suggest near = stet_suggest_begin(key);
         OFFER(&near, other_members);
@@ -227,7 +229,8 @@ static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_
     stet_value_put(&made, "id", stet_value_retain(id_value));
     check_members(c, node);
     stet_value module = convert_module(c, node, id);
-    bool command = stet_value_find(node, "command", 7, NULL), call = stet_value_find(node, "call", 4, NULL);
+    bool command = stet_value_find(node, "command", 7, NULL), call = stet_value_find(node, "call", 4, NULL),
+         python = stet_value_find(node, "python", 6, NULL);
     for (size_t i = 0; i < stet_value_count(node); i++) {
         size_t len;
         const char *key = stet_value_key_at(node, i, &len);
@@ -235,14 +238,18 @@ static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_
             stet_value_put_n(&made, key, len, stet_value_retain(stet_value_at(node, i)));
         } else if (call && LISTED(call_members, key)) {
             stet_value_put_n(&module, key, len, stet_value_retain(stet_value_at(node, i)));
-        } else if (LISTED(command_members, key) || LISTED(call_members, key)) {
+        } else if (python && LISTED(python_members, key)) {
+            stet_value_put_n(&module, key, len, stet_value_retain(stet_value_at(node, i)));
+        } else if (LISTED(command_members, key) || LISTED(call_members, key) || LISTED(python_members, key)) {
             bool fits = command && LISTED(command_members, key);
             if (fits)
                 stet_value_put_n(&module, key, len, stet_value_retain(stet_value_at(node, i)));
             size_t mark = toml_enter(c, key, len);
             if (!fits)
                 toml_problem(c, "remove it", "`%s` is for %s", key,
-                             LISTED(command_members, key) ? "commands" : "calls");
+                             LISTED(command_members, key) ? "commands"
+                             : LISTED(call_members, key)  ? "calls"
+                                                          : "functions of Python");
             toml_leave(c, mark);
         }
     }
@@ -283,8 +290,13 @@ static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_
         stet_value_put(&inputs, "after", before);
         toml_leave(c, mark);
     }
+    if (python && !stet_value_find(module, "interpreter", 11, NULL) &&
+        stet_value_find(stet_value_get(c->root, "python"), "interpreter", 11, &v))
+        stet_value_put(&module, "interpreter", stet_value_retain(v));
     if (command) {
         toml_convert_produces(c, id_value, &module);
+        stet_value_put(&module, "files", names);
+    } else if (python && stet_value_count(names) > 0) {
         stet_value_put(&module, "files", names);
     } else {
         stet_value_release(names);
@@ -316,6 +328,21 @@ static void check_root(toml_converter *c) {
         toml_problem(c, fix, "there is no member \"%.100s\" here", key);
         toml_leave(c, mark);
     }
+}
+
+/* [python]: what holds for all functions of Python. */
+static void check_python(toml_converter *c) {
+    stet_value table;
+    if (!stet_value_find(c->root, "python", 6, &table))
+        return;
+    size_t mark = toml_enter(c, "python", 6);
+    if (stet_value_type(table) != STET_TYPE_OBJECT)
+        toml_problem(c, "write [python] and interpreter = \"/usr/bin/python3\" below", "`python` is a table here");
+    for (size_t i = 0; i < (stet_value_type(table) == STET_TYPE_OBJECT ? stet_value_count(table) : 0); i++)
+        if (strcmp(stet_value_key_at(table, i, NULL), "interpreter") != 0)
+            toml_problem(c, "remove it: its only member is `interpreter`", "[python] has no member \"%.100s\"",
+                         stet_value_key_at(table, i, NULL));
+    toml_leave(c, mark);
 }
 
 static stet_value convert_root(toml_converter *c) {
@@ -384,6 +411,7 @@ static stet_status convert(toml_converter *c, stet_value *json, stet_value *prob
         return toml_say(c, problems, err);
     }
     check_root(c);
+    check_python(c);
     c->nodes = stet_value_get(c->root, "nodes");
     if (stet_value_type(c->nodes) != STET_TYPE_OBJECT)
         toml_problem(c, "add [nodes.NAME] with a `command`", "%s", "there are no nodes in it");

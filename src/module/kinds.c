@@ -11,6 +11,7 @@ static const stet_module_kind *const kinds[] = {
     &stet_module_command,
     &stet_module_call,
     &stet_module_javascript,
+    &stet_module_python,
 };
 
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)

@@ -42,7 +42,7 @@ ok(done.returncode == 0, "a wheel and an sdist", done.stderr)
 if done.returncode == 0:
     wheel, sdist = done.stdout.split()[-2:]
     names = zipfile.ZipFile(wheel).namelist()
-    ok("-cp311-abi3-" in wheel and {"stet/py.typed", "stet/_stet.pyi", "stet/_stet.abi3.so", "stet/workflow.py"} <= set(names), "the wheel holds types, the extension and the modules", names)
+    ok("-cp311-abi3-" in wheel and {"stet/py.typed", "stet/_stet.pyi", "stet/_stet.abi3.so", "stet/steps.py"} <= set(names), "the wheel holds types, the extension and the modules", names)
     inside = tarfile.open(sdist).getnames()
     ok(any(n.endswith("/pyproject.toml") for n in inside) and any(n.endswith("/PKG-INFO") for n in inside) and not any("/build/" in n for n in inside), "the sdist holds the tree", inside[:20])
 print(f"1..{count}")

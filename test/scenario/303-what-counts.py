@@ -26,7 +26,8 @@ def put(name, text):
 def pattern(**change):
     """One node of each kind; `change` says what differs from the first time."""
     c = {"text": "({a}) => a.n + 1", "export": "f", "timeMs": 5000, "ref": "add", "constant": 1, "cell": "argument/n", "child": 1, "function": "echo+2", "schema": {}, "result": {},
-         "title": "one", "n": 1, "c": 1, "word": "one", "out": "out.txt", "cwd": ".", "set": "1", "seconds": 60, "debounce": 0, "whole": {}, "indent": None} | change
+         "title": "one", "n": 1, "c": 1, "word": "one", "out": "out.txt", "cwd": ".", "set": "1", "seconds": 60, "debounce": 0, "whole": {}, "indent": None,
+         "py": "f", "python": "venv/bin/python", "pyMs": 60000} | change
     node = lambda id, module, inputs, **more: {"id": id, "module": module, "inputs": inputs, **more}
     js = lambda implementation, **more: {"type": "javascript", "implementation": implementation, **more}
     child = {"pattern": 1, "name": "row", "nodes": [node("one", {"type": "ref", "ref": "add"}, [{"$": "argument/element"}, c["child"]])], "result": {"$": "one"}}
@@ -34,6 +35,8 @@ def pattern(**change):
                   argumentSchema=c["schema"], resultSchema=c["result"], debounceMs=c["debounce"]),
              node("look", js("({a}) => a.n"), {"a": {"$": "argument"}}),
              node("file", js({"file": "code.js", "export": c["export"]}), {"a": {"$": "argument/n"}}),
+             node("python", {"type": "python", "implementation": {"file": "code.py", "export": c["py"]}, "interpreter": c["python"], "limits": {"timeMs": c["pyMs"]}, "files": ["path"]},
+                  {"n": {"$": "argument/n"}, "path": {"/": {"link@1": {"id": "file:in.txt"}}}}),
              node("ref", {"type": "ref", "ref": c["ref"]}, [{"$": c["cell"]}, c["constant"]]),
              node("link", {"type": "ref", "ref": "value"}, {"value": {"/": {"link@1": {"id": "later"}}}}),
              node("far", {"type": "ref", "ref": "value"}, {"value": {"/": {"link@1": {"id": "rates", "space": "prices"}}}}),
@@ -114,6 +117,25 @@ CHANGES = {
     ("javascript", "locale"): (lambda: {"env": os.environ | {"LC_ALL": "C", "LANG": "de_DE.UTF-8"}}, "inline"),
     ("javascript", "clock and time zone"): (lambda: {"env": os.environ | {"TZ": "Asia/Tokyo"}}, "inline"),
     ("javascript", "file of the plug-in"): (lambda: {"env": plugins()}, "inline"),
+    ("python", "file and name of the function"): (lambda: P(py="g"), "python"),
+    ("python", "interpreter that the node names"): (lambda: P(python="./venv/bin/python"), "python"),
+    ("python", "limits of the module"): (lambda: P(pyMs=61000), "python"),
+    ("python", "limits in config.toml"): (lambda: config("\n[module.python]\ntime_limit_ms = 70000\n"), "python"),
+    ("python", "value of an input"): (lambda: stet("set", "piece:p:argument/n", "5"), "python"),
+    ("python", "file among its inputs"): (lambda: put("in.txt", "changed\n"), "python"),
+    ("python", "file with the function"): (lambda: put("code.py", (root / "code.py").read_text() + "#"), "python"),
+    ("python", "module of the project that it imports"): (lambda: put("helper.py", "N = 2\n"), "python"),
+    ("python", "module that it looked for in vain"): (lambda: put("nowhere.py", ""), "python"),
+    ("python", "module that would come before the one that it imports"): (lambda: put("colorsys.py", ""), "python"),
+    ("python", "file of the project that it opens, or fails to open"): (lambda: put("opened.txt", "now it is there"), "python"),
+    ("python", "installed version of a library that it imports"): (lambda: put(f"{SITE}/alib-1.0.dist-info/RECORD", "other"), "python"),
+    ("python", "library that it looked for in vain"): (lambda: put(f"{SITE}/nowhere.py", ""), "python"),
+    ("python", "program of the interpreter"): (lambda: ((root / "venv/bin/python").unlink(), (root / "venv/bin/python").symlink_to("/bin/python3"))[1], "python"),
+    ("python", "whether a file is there that it does not open"): (lambda: put("asked.txt", ""), "python"),
+    ("python", "file outside the project that it opens"): (lambda: (base / "outside.txt").write_text("2"), "python"),
+    ("python", "environment variable"): (lambda: {"env": os.environ | {"SOMETHING": "else", "PYTHONPATH": "/", "LANG": "de_DE.UTF-8", "TZ": "Asia/Tokyo"}}, "python"),
+    ("python", "current directory and umask of the caller"): (lambda: {"cwd": root / "data", "umask": 0o077}, "python"),
+    ("python", "clock, network and chance"): (lambda: None, "python"),
     ("ref", "name of the function"): (lambda: P(ref="subtract"), "ref"),
     ("ref", "constant input"): (lambda: P(constant=2), "ref"),
     ("ref", "cell that an input is bound to"): (lambda: P(cell="argument/other"), "ref"),
@@ -199,6 +221,25 @@ first.mkdir()
 stet("init")
 put("p.json", pattern())
 put("code.js", "export const f = () => 1, g = () => 3;")
+(base / "outside.txt").write_text("1")
+put("code.py", f"""
+def f(n, path):
+    import os, alib, helper, colorsys
+    for name in ["opened.txt", "{base}/outside.txt"]:
+        try: open(name).close()
+        except OSError: pass
+    try: import nowhere
+    except ImportError: pass
+    return [n, open(path).read(), os.path.exists("asked.txt"), helper.N, alib.N]
+g = f
+""")
+put("helper.py", "N = 1\n")
+SITE = "venv/lib/python%d.%d/site-packages" % sys.version_info[:2]
+put(f"{SITE}/alib/__init__.py", "N = 1\n")
+put(f"{SITE}/alib-1.0.dist-info/RECORD", "one")
+put("venv/pyvenv.cfg", "home = /usr/bin\n")
+put("venv/bin/x", "")
+(root / "venv/bin/python").symlink_to("/usr/bin/python3")
 put("tool.sh", ":")
 program("exit 0", "counts-interpreter")
 put("tools/first", f"#!{base}/bin/counts-interpreter\n")
