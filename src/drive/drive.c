@@ -333,10 +333,8 @@ static stet_status demand_cell(driver *d, const stet_docname *name, stet_pathref
     return stet_sched_demand_cell(d->sched, name->id, name->scope, path, err);
 }
 
-/* Demands the output of one node, which must exist. */
-static stet_status demand_node(driver *d, stet_value name, stet_error *err) {
+stet_status drive_demand_node(driver *d, const char *node, stet_error *err) {
     stet_value row;
-    const char *node = stet_value_text(&name, "");
     stet_status status = stet_piece_row(d->space, d->branch, d->stored, node, &row, err);
     if (status == STET_NOT_FOUND)
         stet_piece_hint_node(d->space, d->branch, d->stored, node, err);
@@ -365,8 +363,10 @@ static stet_status demand(driver *d, stet_error *err) {
     stet_vec_clear(&d->parts);
     stet_arena_clear(&d->arena);
     d->out->part = true;
-    for (size_t i = 0; i < stet_value_count(d->spec->nodes) && status == STET_OK; i++)
-        status = demand_node(d, stet_value_at(d->spec->nodes, i), err);
+    for (size_t i = 0; i < stet_value_count(d->spec->nodes) && status == STET_OK; i++) {
+        stet_value v = stet_value_at(d->spec->nodes, i);
+        status = drive_demand_word(d, stet_value_text(&v, ""), err);
+    }
     char *doc = stet_piece_doc(d->piece);
     for (size_t i = 0; i < stet_value_count(d->spec->demand) && status == STET_OK; i++) {
         stet_value v = stet_value_at(d->spec->demand, i);
@@ -551,8 +551,10 @@ static stet_status settle(driver *d, bool first, stet_sched_report *r, stet_erro
     drive_take_report(d, r);
     if (status != STET_OK)
         return status;
-    drive_step *steps[7] = {NULL};
+    drive_step *steps[8] = {NULL};
     size_t n = 0;
+    if (!watch)
+        steps[n++] = drive_check_files;
     if (r->runs > 0)
         steps[n++] = still_there; /* cppcheck-suppress legacyUninitvar ; it is initialised above */
     if (d->spec->result && !watch)

@@ -54,7 +54,7 @@ static stet_value options_of(const driver *d) {
     if (stet_value_count(spec->demand) > 0)
         stet_value_put(&options, "demand", stet_value_retain(spec->demand));
     if (stet_value_count(spec->nodes) > 0)
-        stet_value_put(&options, "nodes", stet_value_retain(spec->nodes));
+        stet_value_put(&options, "nodes", drive_words_value(d));
     if (d->own_argument)
         stet_value_put(&options, "ownArgument", stet_value_bool(true));
     return options;

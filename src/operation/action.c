@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "graph/near.h"
 #include "graph/stream.h"
-#include "operation/piece_common.h"
+#include "operation/subject.h"
 #include "operation/text.h"
 #include "os/clock.h"
 #include "scheduler/standing.h"
@@ -263,15 +264,40 @@ static void list_render(stet_render *r, stet_value result) {
         stet_buf_printf(r->out, "more: --after %lld\n", (long long)stet_value_as_int(stet_value_get(result, "next")));
 }
 
+/* The action that the arguments name; of a file the one that makes it. */
+static void find_action(piece_call *c, stet_value args, piece_subject *s) {
+    piece_subject_find(c, args, s);
+    if (piece_good(c) && s->document) {
+        stet_value document = piece_document_value(c, s), maker = stet_value_get(document, "maker"), hold[2];
+        piece_subject made = {0};
+        if (piece_good(c) && stet_value_type(maker) != STET_TYPE_OBJECT) {
+            c->status = stet_fail(c->err, STET_NOT_FOUND, "%s: no node makes it", s->path ? s->path : s->document);
+            stet_hint(c->err, "`stet why %s` names the nodes that read it", s->path ? s->path : s->document);
+        } else if (piece_good(c)) {
+            c->status = stet_piece_load(c->space, c->branch, stet_value_text_at_or(maker, "piece", "", &hold[0]), -1,
+                                        &made.piece, c->err);
+            made.node = stet_strdup(stet_value_text_at_or(maker, "action", "", &hold[1]));
+        }
+        stet_value_release(document);
+        piece_subject_release(s);
+        *s = made;
+    } else if (piece_good(c) && !s->node) {
+        c->status = stet_fail(c->err, STET_INVALID, "\"%s\" is a piece: name one of its actions", s->piece->name);
+        stet_piece_hint_node(c->space, c->branch, s->piece, "", c->err);
+    }
+}
+
 static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r, *old = NULL;
     size_t old_count = 0;
-    stet_value hold, row = stet_value_null();
-    const char *node = stet_value_text_at_or(args, "action", "", &hold);
+    stet_value row = stet_value_null();
+    piece_subject s;
     piece_begin(ctx, args, PIECE_NOW, &c, err);
-    const stet_piece *p = piece_pick(&c, args);
+    find_action(&c, args, &s);
+    const stet_piece *p = s.piece;
+    const char *node = s.node;
     if (piece_good(&c))
         c.status = stet_piece_row(c.space, c.branch, p, node, &row, err);
     stet_action_key key = piece_good(&c) ? stet_piece_action(p, node) : (stet_action_key){0};
@@ -280,8 +306,8 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     if (piece_good(&c))
         c.status = stet_observe_past(c.space, r.action, &arena, &old, &old_count, err);
     if (piece_good(&c)) {
-        const stet_standing *s = piece_standing(&c);
-        *result = piece_action_value(&c, s, &r, piece_state_in(wrong, s, &r), true);
+        const stet_standing *all = piece_standing(&c);
+        *result = piece_action_value(&c, all, &r, piece_state_in(wrong, all, &r), true);
         if (stet_stream_is_handler(row)) { /* a handler is not an action: it is neither up to date nor outdated */
             stet_value_put(result, "state", stet_value_string("handler"));
             stet_value_put(result, "kind", stet_value_string("event-handler"));
@@ -299,6 +325,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_value_release(wrong);
     stet_value_release(row);
     stet_arena_release(&arena);
+    piece_subject_release(&s);
     return piece_end(&c);
 }
 
@@ -389,9 +416,8 @@ static const stet_param list_params[] = {
     PIECE_PARAM_SCOPE,
     {0},
 };
-static const stet_param show_params[] = {PIECE_PARAM_PIECE, PIECE_PARAM_ACTION(STET_PARAM_REQUIRED),
-                                         PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH,
-                                         PIECE_PARAM_SCOPE, {0}};
+static const stet_param show_params[] = {PIECE_PARAM_PIECE,  PIECE_PARAM_ACTION(0), PIECE_PARAM_SPACE,
+                                         PIECE_PARAM_BRANCH, PIECE_PARAM_SCOPE,     {0}};
 
 static const stet_example list_examples[] = {{"action list totals --state dirty", "what would run, and why"}, {0}};
 static const stet_example show_examples[] = {{"action show totals total", "what it read and wrote"}, {0}};

@@ -4,7 +4,7 @@
 
 #include "drive/drift.h"
 #include "graph/argument.h"
-#include "operation/piece_common.h"
+#include "operation/subject.h"
 #include "operation/text.h"
 #include "scheduler/standing.h"
 
@@ -198,45 +198,98 @@ static void put_records(piece_call *c, const char *only, stet_value *result) {
     piece_put_absent(c, only, result);
 }
 
+/* What was asked about is one action, or a document. */
+static void put_subject(piece_call *c, const piece_subject *s, stet_value *result) {
+    if (piece_good(c) && s->document)
+        stet_value_put(result, "file", piece_document_value(c, s));
+    if (!piece_good(c) || !s->node)
+        return;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    stet_action_key key = stet_piece_action(s->piece, s->node);
+    stet_value wrong = piece_wrong(c, s->piece), row, list = stet_value_array();
+    piece_find_action(c, &key, &arena, &r);
+    if (piece_good(c)) {
+        const stet_standing *all = piece_standing(c);
+        row = piece_action_value(c, all, &r, piece_state_in(wrong, all, &r), false);
+        stet_value_put(&row, "piece", stet_value_string(s->piece->name));
+        stet_value_push(&list, row);
+    }
+    stet_value_put(result, "actions", list);
+    stet_value_release(wrong);
+    stet_arena_release(&arena);
+}
+
 static stet_status status_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
+    piece_subject s = {0};
     stet_value rows = stet_value_array();
-    char *only;
-    bool more;
-    stet_status status = piece_named(args, &only, err);
-    if (status != STET_OK) {
-        stet_value_release(rows);
-        return status;
-    }
-    if (only)
+    bool more, only = stet_value_type(stet_value_get(args, "piece")) == STET_TYPE_STRING;
+    if (only) {
         piece_begin(ctx, args, PIECE_NOW, &c, err);
-    else
+        piece_subject_find(&c, args, &s);
+    } else {
         piece_begin_list(ctx, args, PIECE_NOW, &c, err);
+    }
     stet_value names = only ? stet_value_array() : piece_names_in(&c, args, PIECES_MAX, &more);
-    if (only && piece_good(&c))
-        add_piece(&c, only, true, &rows);
+    if (s.piece && piece_good(&c))
+        add_piece(&c, s.piece->name, true, &rows);
     for (size_t i = 0; i < stet_value_count(names) && piece_good(&c); i++) {
         stet_value name = stet_value_at(names, i);
         add_piece(&c, stet_value_as_string(&name, NULL), false, &rows);
     }
     *result = stet_value_object();
     stet_value_put(result, "pieces", rows);
+    put_subject(&c, &s, result);
     if (piece_good(&c)) {
         stet_value_put(result, "persist", stet_value_bool(stet_drive_persist(c.project)));
         if (!c.absent) {
-            put_records(&c, only, result);
+            put_records(&c, s.piece ? s.piece->name : NULL, result);
             put_drift(&c, args, result);
         }
     }
-    stet_free(only);
+    piece_subject_release(&s);
     stet_value_release(names);
     return piece_end(&c);
+}
+
+static void render_line(stet_render *r, stet_value v, const char *indent) {
+    stet_value piece = stet_value_get(v, "piece"), node = stet_value_get(v, "action"),
+               state = stet_value_get(v, "state");
+    stet_buf_str(r->out, indent);
+    stet_text_value(r, piece);
+    stet_buf_char(r->out, '/');
+    stet_text_value(r, node);
+    stet_buf_str(r->out, ": ");
+    stet_text_value(r, state);
+    stet_buf_char(r->out, '\n');
+}
+
+/* Of a file or an action that was asked about. False: there was none. */
+static bool render_subject(stet_render *r, stet_value result) {
+    stet_value file = stet_value_get(result, "file"), action = stet_value_at(stet_value_get(result, "actions"), 0);
+    if (stet_value_type(file) == STET_TYPE_OBJECT) {
+        stet_buf text = STET_BUF(0);
+        stet_value readers = stet_value_get(file, "readers");
+        piece_print_document(file, &text);
+        stet_text_plain(r, stet_buf_cstr(&text), text.len);
+        stet_buf_char(r->out, '\n');
+        stet_buf_release(&text);
+        for (size_t i = 0; i < stet_value_count(readers); i++)
+            render_line(r, stet_value_at(readers, i), "  ");
+    } else if (stet_value_type(action) == STET_TYPE_OBJECT) {
+        render_line(r, action, "");
+    }
+    return stet_value_type(file) == STET_TYPE_OBJECT || stet_value_type(action) == STET_TYPE_OBJECT;
 }
 
 static void status_render(stet_render *r, stet_value result) {
     stet_value rows = stet_value_get(result, "pieces");
     if (!stet_value_as_bool(stet_value_get(result, "persist")))
         stet_buf_str(r->out, "nothing is recorded: [scheduler] persist = false in config.toml\n");
+    bool subject = render_subject(r, result);
+    if (stet_value_count(rows) == 0 && subject)
+        return;
     if (stet_value_count(rows) == 0) {
         stet_buf_str(r->out, "no pieces; make one with: stet run PATTERN\n");
         return;
@@ -295,7 +348,8 @@ static const stet_param status_params[] = {{.name = "piece",
                                             .type = STET_PARAM_STRING,
                                             .flags = STET_PARAM_POSITIONAL,
                                             .metavar = "PIECE",
-                                            .summary = "One piece; without it all"},
+                                            .summary = "One piece, one action (PIECE/ACTION), or a file; without it "
+                                                       "all pieces"},
                                            {.name = "drift",
                                             .type = STET_PARAM_BOOL,
                                             .summary = "Ask processes that watch the project whether what they hold in "
@@ -306,7 +360,10 @@ static const stet_param status_params[] = {{.name = "piece",
                                            {0}};
 
 static const stet_example status_examples[] = {
-    {"status", "how everything stands"}, {"status totals", "how one piece stands"}, {0}};
+    {"status", "how everything stands"},
+    {"status totals", "how one piece stands"},
+    {"status totals.json", "which action makes a file, and how those that read it stand"},
+    {0}};
 
 const stet_op stet_ops_status[] = {
     {.name = "status",
@@ -322,10 +379,11 @@ const stet_op stet_ops_status[] = {
          "listed under `owed`, and left to the next "
          "run.",
      .params = status_params,
-     .result_schema = "{\"type\":\"object\",\"required\":[\"pieces\",\"persist\"],\"properties\":{\"pieces\":{\"type\":"
-                      "\"array\"},\"persist\":{\"type\":\"boolean\"},\"metrics\":{\"type\":\"object\"},"
-                      "\"owed\":{\"type\":[\"object\",\"null\"]},"
-                      "\"drift\":{\"type\":\"object\"},\"absentSpaces\":{\"type\":\"array\"}}}",
+     .result_schema =
+         "{\"type\":\"object\",\"required\":[\"pieces\",\"persist\"],\"properties\":{\"pieces\":{\"type\":"
+         "\"array\"},\"persist\":{\"type\":\"boolean\"},\"metrics\":{\"type\":\"object\"},"
+         "\"owed\":{\"type\":[\"object\",\"null\"]},\"file\":{\"type\":\"object\"},\"actions\":{\"type\":\"array\"},"
+         "\"drift\":{\"type\":\"object\"},\"absentSpaces\":{\"type\":\"array\"}}}",
      .examples = status_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
      .run = status_run,
