@@ -112,6 +112,8 @@ void stet_check_rerun_render(stet_render *r, stet_value rerun) {
                     count_of(rerun, "actions"));
     if (count_of(rerun, "leftOut"))
         stet_buf_printf(r->out, ", %lld left out (commands, calls, effects)", count_of(rerun, "leftOut"));
+    if (count_of(rerun, "accepted"))
+        stet_buf_printf(r->out, ", %lld accepted and not compared", count_of(rerun, "accepted"));
     if (count_of(rerun, "outdated"))
         stet_buf_printf(r->out, ", %lld outdated", count_of(rerun, "outdated"));
     if (stet_value_find(rerun, "seed", 4, &seed))

@@ -20,6 +20,10 @@ static stet_status settled(void *ctx, const stet_sched_report *report, int64_t d
     stet_value_put(&event, "restored", stet_value_int((int64_t)report->restored));
     stet_value_put(&event, "failed", stet_value_int((int64_t)report->failed));
     stet_value_put(&event, "stood", stet_value_int((int64_t)report->stood));
+    if (report->accepted + report->through > 0) {
+        stet_value_put(&event, "accepted", stet_value_int((int64_t)report->accepted));
+        stet_value_put(&event, "throughAccepted", stet_value_int((int64_t)report->through));
+    }
     stet_value_put(&event, "aside", stet_value_int((int64_t)report->aside));
     stet_value_put(&event, "left", stet_value_int((int64_t)report->left));
     stet_value_put(&event, "problems", stet_value_retain(report->problems));

@@ -12,7 +12,8 @@ typedef struct counted {
     const stet_piece *piece;
     const stet_standing *standing;
     /* Each action counts once, by its state: one that failed and is outdated counts as outdated. */
-    size_t states[4], recorded, failed; /* failed: those among them that are counted in another state */
+    size_t states[STET_STATE_ACCEPTED + 1], recorded, failed,
+        through; /* failed: those among them that are counted in another state */
 } counted;
 
 static void count_one(piece_call *c, counted *n, int64_t action) {
@@ -33,6 +34,15 @@ static void count_one(piece_call *c, counted *n, int64_t action) {
     stet_arena_release(&arena);
 }
 
+/* They are up to date, and counted as such; but only because an accepted action is. */
+static void count_through(piece_call *c, counted *n, int64_t action) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    n->through += stet_observe_get(c->space, action, &arena, &r, NULL) == STET_OK && stet_piece_has(n->piece, &r.key) &&
+                  stet_standing_state(n->standing, &r) == STET_STATE_STANDS;
+    stet_arena_release(&arena);
+}
+
 /* Counts actions that are not up to date. They are few, or about to run, so that each is looked up by name. */
 static void count_marked(piece_call *c, counted *n, stet_value failures) {
     const stet_standing *s = n->standing;
@@ -40,6 +50,10 @@ static void count_marked(piece_call *c, counted *n, stet_value failures) {
         count_one(c, n, s->marked[i].action);
     for (size_t i = 0; i < s->stale.len && piece_good(c); i++)
         count_one(c, n, s->stale.at[i]);
+    for (size_t i = 0; i < s->accepted.len && piece_good(c); i++)
+        count_one(c, n, s->accepted.at[i]);
+    for (size_t i = 0; i < s->through.len && piece_good(c); i++)
+        count_through(c, n, s->through.at[i]);
     for (size_t i = 0; i < s->missing_count; i++)
         if (stet_piece_has(n->piece, &(stet_action_key){s->missing[i].piece, s->missing[i].scope, NULL})) {
             n->states[STET_STATE_UNKNOWN]++;
@@ -67,7 +81,8 @@ static void count_piece(piece_call *c, const stet_piece *p, stet_value *row) {
         actions > recorded ? actions - recorded : 0;
     stet_value wrong = piece_wrong(c, p);
     if (stet_value_type(wrong) == STET_TYPE_STRING) { /* then nothing about the piece can be trusted */
-        n.states[STET_STATE_UNKNOWN] += n.states[STET_STATE_STANDS];
+        n.states[STET_STATE_UNKNOWN] += n.states[STET_STATE_STANDS] + n.states[STET_STATE_ACCEPTED];
+        n.states[STET_STATE_ACCEPTED] = 0;
         n.states[STET_STATE_STANDS] = 0;
     }
     if (piece_good(c))
@@ -76,7 +91,9 @@ static void count_piece(piece_call *c, const stet_piece *p, stet_value *row) {
     stet_value_put(row, "piece", stet_value_string(p->name));
     stet_value_put(row, "generation", stet_value_int(p->generation));
     stet_value_put(row, "nodes", stet_value_int((int64_t)p->node_count));
-    for (int i = 0; i < 4; i++)
+    if (n.states[STET_STATE_ACCEPTED] > 0 || n.through > 0)
+        stet_value_put(row, "throughAccepted", stet_value_int((int64_t)n.through));
+    for (int i = 0; i <= STET_STATE_ACCEPTED; i++)
         stet_value_put(row, stet_action_state_name((stet_action_state)i), stet_value_int((int64_t)n.states[i]));
     stet_value_put(row, "failed", stet_value_int((int64_t)only_failed));
     if (all_failed > 0)
@@ -283,6 +300,17 @@ static bool render_subject(stet_render *r, stet_value result) {
     return stet_value_type(file) == STET_TYPE_OBJECT || stet_value_type(action) == STET_TYPE_OBJECT;
 }
 
+static void render_accepted(stet_render *r, stet_value row) {
+    long long accepted = stet_value_as_int(stet_value_get(row, "accepted")),
+              through = stet_value_as_int(stet_value_get(row, "throughAccepted"));
+    if (accepted + through == 0)
+        return;
+    stet_text_value(r, stet_value_get(row, "piece"));
+    stet_buf_printf(
+        r->out, ": %lld accepted, not proved to be up to date; %lld of those that stand depend on accepted results\n",
+        accepted, through);
+}
+
 static void status_render(stet_render *r, stet_value result) {
     stet_value rows = stet_value_get(result, "pieces");
     if (!stet_value_as_bool(stet_value_get(result, "persist")))
@@ -311,6 +339,8 @@ static void status_render(stet_render *r, stet_value result) {
             stet_table_cell(&t, stet_value_find(row, "patternChanged", 14, NULL) ? "changed" : "");
     }
     stet_table_print(&t, r, true);
+    for (size_t i = 0; i < stet_value_count(rows); i++)
+        render_accepted(r, stet_value_at(rows, i));
     piece_render_owed(r, stet_value_get(result, "owed"));
     piece_render_absent(r, result);
     for (size_t i = 0; i < stet_value_count(rows); i++) {
@@ -373,7 +403,8 @@ const stet_op stet_ops_status[] = {
          "unknown or failed. unknown: there is no record of it that can be trusted. failed: its last run failed, and "
          "nothing that it read has changed since. Each action is counted once, so the columns add up to the number of "
          "actions. An action that failed and is outdated since counts as dirty, stale or unknown; its error is still "
-         "listed under `failures`. If the pattern file of a piece has changed since its last run, the column PATTERN "
+         "listed under `failures`. accepted: something that it read has changed, and `stet accept` has let its result "
+         "stand. If the pattern file of a piece has changed since its last run, the column PATTERN "
          "says so: then its "
          "result may be outdated though all its actions are up to date. Only looks: changes not processed yet are "
          "listed under `owed`, and left to the next "

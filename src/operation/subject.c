@@ -399,6 +399,27 @@ stet_value piece_document_value(piece_call *c, const piece_subject *s) {
     return v;
 }
 
+void piece_subject_action(piece_call *c, piece_subject *s) {
+    if (piece_good(c) && s->document) {
+        stet_value document = piece_document_value(c, s), maker = stet_value_get(document, "maker"), hold[2];
+        piece_subject made = {0};
+        if (piece_good(c) && stet_value_type(maker) != STET_TYPE_OBJECT) {
+            c->status = stet_fail(c->err, STET_NOT_FOUND, "%s: no node makes it", s->path ? s->path : s->document);
+            stet_hint(c->err, "`stet why %s` names the nodes that read it", s->path ? s->path : s->document);
+        } else if (piece_good(c)) {
+            c->status = stet_piece_load(c->space, c->branch, stet_value_text_at_or(maker, "piece", "", &hold[0]), -1,
+                                        &made.piece, c->err);
+            made.node = stet_strdup(stet_value_text_at_or(maker, "action", "", &hold[1]));
+        }
+        stet_value_release(document);
+        piece_subject_release(s);
+        *s = made;
+    } else if (piece_good(c) && !s->node) {
+        c->status = stet_fail(c->err, STET_INVALID, "\"%s\" is a piece: name one of its actions", s->piece->name);
+        stet_piece_hint_node(c->space, c->branch, s->piece, "", c->err);
+    }
+}
+
 static void print_count(stet_buf *out, const char *before, int64_t n, const char *one, const char *many) {
     stet_buf_printf(out, "%s%lld %s", before, (long long)n, n == 1 ? one : many);
 }

@@ -30,6 +30,8 @@ typedef struct piece_subject {
 /* What `piece` and `action` of the arguments name; without either, the only piece. */
 void piece_subject_find(piece_call *c, stet_value args, piece_subject *out);
 void piece_subject_release(piece_subject *s);
+/* Makes an action of it: of a file the one that makes it. A piece is no action: STET_INVALID sticks to the call. */
+void piece_subject_action(piece_call *c, piece_subject *s);
 /* {"document","path"?,"exists"?,"left"?,"maker"?,"readers":[{"piece","action","state","changed"}],"outdated","stale"}: the action
  * that makes it, the actions whose last run read it, those of them that it has made outdated since, and how many more
  * actions wait for these. */

@@ -337,6 +337,31 @@ static void explain_stale(const why *w, const char *node, const stet_stale_root 
     stet_arena_release(&arena);
 }
 
+static void explain_accepted(const char *piece, const stet_action_record *r, stet_buf *out) {
+    char text[STET_TIME_TEXT];
+    stet_value v = piece_acceptance(r), reason = stet_value_get(v, "reason");
+    stet_time_print(r->time_ms, text);
+    stet_buf_printf(out,
+                    "%s/%s is accepted: something that it read has changed, and its result was let stand at %s: %s",
+                    piece, r->key.action, text, stet_value_text(&reason, ""));
+    stet_value_release(v);
+}
+
+/* An up-to-date action that depends on an accepted one. */
+static void explain_through(const why *w, const stet_action_record *r, stet_buf *out) {
+    const stet_stale_root *root = stet_standing_through(w->standing, r->action);
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record of;
+    if (root && stet_observe_get(root->space, root->action, &arena, &of, NULL) == STET_OK) {
+        stet_buf_str(out, "; it depends on ");
+        piece_print_action(&of.key, out);
+        if (root->space != w->c->space)
+            stet_buf_printf(out, " in space %s", stet_space_name(root->space));
+        stet_buf_str(out, ", which was accepted and is not proved to be up to date");
+    }
+    stet_arena_release(&arena);
+}
+
 /* False: it could not be read; the failure sticks to the call. */
 static bool explain(const why *w, const char *node, stet_value *out) {
     stet_arena arena = STET_ARENA_INIT;
@@ -370,6 +395,8 @@ static bool explain(const why *w, const char *node, stet_value *out) {
                (r.cause.state == STET_STATE_STANDS || r.cause.reason == STET_REASON_PATTERN)) {
         stet_buf_printf(&b, "%s/%s is unknown: %s is not up to date: %s", piece, node, piece,
                         stet_value_as_string(&w->wrong, NULL));
+    } else if (state == STET_STATE_ACCEPTED) {
+        explain_accepted(piece, &r, &b);
     } else if (state != STET_STATE_STANDS) {
         explain_mark(c, &r, &b);
     } else if (failed) {
@@ -378,6 +405,8 @@ static bool explain(const why *w, const char *node, stet_value *out) {
         stet_buf_printf(&b, "%s/%s stands: nothing that it read has changed since sequence %lld", piece, node,
                         (long long)r.observed_at);
     }
+    if (state == STET_STATE_STANDS && !failed)
+        explain_through(w, &r, &b);
     if (!failed && !above && state != STET_STATE_STANDS)
         above = explain_failure_above(w, node, is_command(w, node) ? "; it waits: it " : "; it ", &b);
     for (size_t i = 0; r.observed && i < r.read_count; i++)
@@ -442,6 +471,8 @@ static void add_all(const why *w, stet_value *rows) {
     for (size_t i = 0; i < s->missing_count && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
         if (stet_piece_has(w->piece, &(stet_action_key){s->missing[i].piece, s->missing[i].scope, NULL}))
             add_reason(w, s->missing[i].action, &explained, rows);
+    for (size_t i = 0; i < s->accepted.len && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
+        add_action(w, s->accepted.at[i], &explained, rows);
     for (size_t i = 0; i < s->stale.len && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
         if (s->roots[s->root_of.at[i]].failed || !is_of_piece(w, &s->roots[s->root_of.at[i]]))
             add_action(w, s->stale.at[i], &explained, rows);
