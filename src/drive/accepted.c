@@ -56,10 +56,10 @@ static stet_status revoke(stet_space *s, int64_t branch, const stet_piece *p, co
     stet_status status = stet_observe_find(s, branch, &key, &arena, &r, &mine);
     if (status != STET_OK && status != STET_NOT_FOUND) {
         stet_error_move(err, &mine);
-    } else if (status == STET_NOT_FOUND || !r.accepted) {
+    } else if (status == STET_NOT_FOUND || !r.accepted || r.cause.state != STET_STATE_STANDS) { /* or it has lapsed */
         status = stet_fail(err, STET_INVALID, "%s is not accepted", node);
         stet_hint(err, "`stet action list --state accepted` lists the actions that are");
-    } else { /* one that has lapsed as well: it is outdated anyway */
+    } else {
         status = stet_observe_distrust(s, branch, &key, 1, STET_REASON_REQUESTED, err);
     }
     stet_error_clear(&mine);
