@@ -91,7 +91,8 @@ static const stet_param accept_params[] = {
 };
 
 static const stet_example accept_examples[] = {
-    {"accept totals total --revoke", "take it back, so that the action runs again"},
+    {"accept totals@user:ann/scaled --reason 'the factor does not matter here'",
+     "keep a result, although something it read has changed"},
     {0},
 };
 
