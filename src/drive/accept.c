@@ -56,41 +56,61 @@ static stet_status check_output(stet_value row, const char *node, stet_error *er
     return there ? STET_OK : stet_fail(err, STET_INVALID, "node \"%s\" has no output that could be wanted", node);
 }
 
-/* Checks a node of the stored piece. */
-static stet_status check_stored(const driver *d, const stet_piece *p, const char *node, stet_error *err) {
-    stet_value row;
-    stet_status status = stet_piece_row(d->space, d->branch, p, node, &row, err);
-    if (status == STET_NOT_FOUND)
-        stet_piece_hint_node(d->space, d->branch, p, node, err);
-    if (status == STET_OK) {
-        status = check_output(row, node, err);
-        stet_value_release(row);
+/* A word that is no node: is it a file that some node makes? */
+static stet_status check_file(const driver *d, const stet_process *g, const stet_piece *p, const char *word,
+                              stet_error *err) {
+    const char *piece = g ? g->piece : p->name;
+    char *path = drive_file_of(d, word);
+    bool made = false;
+    stet_status status = path ? drive_accept_file(d, g, p, path, &made, err) : STET_OK;
+    if (status == STET_OK && !made) {
+        status = drive_no_target(d, piece, word, path, err);
+        if (g && err && !stet_has_hint(err))
+            stet_process_hint_node(g, drive_node_of(piece, word), err);
+        else if (err && !stet_has_hint(err))
+            stet_piece_hint_node(d->space, d->branch, p, drive_node_of(piece, word), err);
     }
+    stet_free(path);
     return status;
 }
 
-/* `g`: the graph that will be set up; NULL: the stored one stays. Children are those of the stored piece `p`; NULL: it
- * is loaded when needed. */
+/* Checks a node or a file of the stored piece. */
+static stet_status check_stored(const driver *d, const stet_piece *p, const char *word, stet_error *err) {
+    stet_value row;
+    stet_error mine = STET_ERROR_INIT;
+    const char *node = drive_node_of(p->name, word);
+    stet_status status = stet_piece_row(d->space, d->branch, p, node, &row, &mine);
+    if (status == STET_OK) {
+        status = check_output(row, node, err);
+        stet_value_release(row);
+    } else if (status == STET_NOT_FOUND) {
+        status = check_file(d, NULL, p, word, err);
+    } else if (err) {
+        stet_error_move(err, &mine);
+    }
+    stet_error_clear(&mine);
+    return status;
+}
+
+/* `g`: the graph that will be set up; NULL: the stored one stays. That has no children: they are those of the
+ * stored piece. */
 static stet_status check_nodes(const driver *d, const char *piece, const stet_process *g, const stet_piece *p,
                                stet_error *err) {
     stet_status status = STET_OK;
     stet_piece *loaded = NULL;
     for (size_t i = 0; i < stet_value_count(d->spec->nodes) && status == STET_OK; i++) {
         stet_value v = stet_value_at(d->spec->nodes, i);
-        const char *node = stet_value_text(&v, "");
+        const char *word = stet_value_text(&v, ""), *node = drive_node_of(piece, word);
         const stet_process_node *found = g ? stet_process_find(g, node) : NULL;
         if (found)
             status = check_output(found->row, node, err);
-        else if (!g || stet_child_instance(node) > 0) {
-            if (!p)
-                status = stet_piece_load(d->space, d->branch, piece, -1, &loaded, err);
-            p = p ? p : loaded;
-            if (status == STET_OK)
-                status = check_stored(d, p, node, err);
-        } else {
-            status = stet_fail(err, STET_NOT_FOUND, "piece \"%s\" has no node \"%s\"", piece, node);
-            stet_process_hint_node(g, node, err);
-        }
+        else if (!g)
+            status = check_stored(d, p, word, err);
+        else if (stet_child_instance(node) > 0 &&
+                 (loaded || stet_piece_load(d->space, d->branch, piece, -1, &loaded, NULL) == STET_OK))
+            status = check_stored(d, loaded, word, err);
+        else
+            status = check_file(d, g, NULL, word, err);
     }
     stet_piece_free(loaded);
     return status;

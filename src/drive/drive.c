@@ -174,7 +174,7 @@ static stet_status judge_all_left(driver *d, stet_error *err) {
 static bool is_outdated(driver *d, int64_t branch, int64_t action) {
     if (!d->standing_known)
         d->standing_known = stet_standing_load(d->space, branch, &d->standing, NULL) == STET_OK;
-    return !d->standing_known || stet_standing_of(&d->standing, action) != STET_STATE_STANDS;
+    return !d->standing_known || !stet_state_holds(stet_standing_of(&d->standing, action));
 }
 
 /* Each question walks over all nodes. Beyond this number a new file counts as a source; at worst an action runs once
@@ -333,10 +333,8 @@ static stet_status demand_cell(driver *d, const stet_docname *name, stet_pathref
     return stet_sched_demand_cell(d->sched, name->id, name->scope, path, err);
 }
 
-/* Demands the output of one node, which must exist. */
-static stet_status demand_node(driver *d, stet_value name, stet_error *err) {
+stet_status drive_demand_node(driver *d, const char *node, stet_error *err) {
     stet_value row;
-    const char *node = stet_value_text(&name, "");
     stet_status status = stet_piece_row(d->space, d->branch, d->stored, node, &row, err);
     if (status == STET_NOT_FOUND)
         stet_piece_hint_node(d->space, d->branch, d->stored, node, err);
@@ -365,8 +363,10 @@ static stet_status demand(driver *d, stet_error *err) {
     stet_vec_clear(&d->parts);
     stet_arena_clear(&d->arena);
     d->out->part = true;
-    for (size_t i = 0; i < stet_value_count(d->spec->nodes) && status == STET_OK; i++)
-        status = demand_node(d, stet_value_at(d->spec->nodes, i), err);
+    for (size_t i = 0; i < stet_value_count(d->spec->nodes) && status == STET_OK; i++) {
+        stet_value v = stet_value_at(d->spec->nodes, i);
+        status = drive_demand_word(d, stet_value_text(&v, ""), err);
+    }
     char *doc = stet_piece_doc(d->piece);
     for (size_t i = 0; i < stet_value_count(d->spec->demand) && status == STET_OK; i++) {
         stet_value v = stet_value_at(d->spec->demand, i);
@@ -551,8 +551,10 @@ static stet_status settle(driver *d, bool first, stet_sched_report *r, stet_erro
     drive_take_report(d, r);
     if (status != STET_OK)
         return status;
-    drive_step *steps[7] = {NULL};
+    drive_step *steps[8] = {NULL};
     size_t n = 0;
+    if (!watch)
+        steps[n++] = drive_check_files;
     if (r->runs > 0)
         steps[n++] = still_there; /* cppcheck-suppress legacyUninitvar ; it is initialised above */
     if (d->spec->result && !watch)
@@ -565,7 +567,14 @@ static stet_status settle(driver *d, bool first, stet_sched_report *r, stet_erro
     if (!watch)
         steps[n++] = refuse_invalid;
     steps[n] = NULL;
-    return take_steps(d, steps, err);
+    status = take_steps(d, steps, err);
+    if (status == STET_OK)
+        status = drive_count_accepted(d, &d->out->report, err);
+    d->out->stood = d->out->report.stood;
+    r->accepted = d->out->report.accepted;
+    r->through = d->out->report.through;
+    r->stood = d->out->report.stood;
+    return status;
 }
 
 /* While watching: waits until something has changed. `*stopped`: by `stet piece stop`. */
@@ -735,10 +744,15 @@ stet_value stet_drive_outcome_value(const stet_drive_outcome *out) {
         {"aside", r->aside},   {"left", r->left},           {"waiting", r->waiting}, {"runs", r->runs},
         {"nodes", r->total},   {"unchanged", r->unchanged}, {"effects", r->effects}, {"conflicts", r->dropped},
         {"loaded", r->loaded}, {"flushes", r->flushes}};
+    const size_t accepted[] = {r->accepted, r->through};
+    static const char *const accepted_names[] = {"accepted", "throughAccepted"};
     stet_value v = stet_value_object(), causes = stet_value_object();
     stet_value_put(&v, "piece", stet_value_string(out->piece));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         stet_value_put(&v, counts[i].name, stet_value_int((int64_t)counts[i].n));
+    for (size_t i = 0; i < 2; i++)
+        if (r->accepted + r->through > 0)
+            stet_value_put(&v, accepted_names[i], stet_value_int((int64_t)accepted[i]));
     stet_value_put(&causes, "unknown", stet_value_int((int64_t)r->causes[0]));
     stet_value_put(&causes, "dirty", stet_value_int((int64_t)r->causes[1]));
     stet_value_put(&causes, "asked", stet_value_int((int64_t)r->causes[2]));

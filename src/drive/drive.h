@@ -48,7 +48,8 @@ typedef struct stet_drive_spec {
     stet_value argument;
     stet_value unset;     /* array of names of overrides (graph/argument.h) to remove first, or null */
     stet_value demand;    /* array of paths into the result ("a", "/a/b"), or null: all of it, and effects */
-    stet_value nodes;     /* array of nodes: bring only their outputs up to date; or null */
+    stet_value nodes;     /* array of nodes and of files that nodes make: bring only these up to date; or null */
+    const char *cwd;      /* absolute: the directory that files in `nodes` are seen from; NULL: the project */
     int jobs;             /* commands at the same time; 0: the number of processors */
     bool stop_on_failure; /* start no further command after one has failed */
     bool no_scan;         /* do not scan: trust the documents of files */

@@ -50,7 +50,8 @@ typedef struct driver {
     stet_map failed;        /* "PIECE/NODE" of actions that failed at some time */
     stet_standing standing; /* for drive_is_pending, in one look at files */
     bool standing_known;
-    size_t asked; /* how often graphs were searched for it, in one look at files */
+    bool looked_again; /* for a file whose action was gone (target.c) */
+    size_t asked;      /* how often graphs were searched for it, in one look at files */
 } driver;
 
 /* In drive_run.c: the files of the run, created with the first action that is worth a line in them or at the end, and
@@ -141,6 +142,29 @@ typedef struct drive_failure {
     const char *piece, *node, *message; /* "", "an action" and "failed" if they are not known */
 } drive_failure;
 void drive_first_failure(stet_value problems, stet_value failed_before, drive_failure *out);
+/* In target.c: words that name nodes and files. The id of a node without the name of its piece; points into `word`. */
+const char *drive_node_of(const char *piece, const char *word);
+/* The path that a word names; NULL: it can't be one. Caller frees. */
+char *drive_file_of(const driver *d, const char *word);
+/* The words in a form that means the same from any directory. The caller releases it. */
+stet_value drive_words_value(const driver *d);
+/* May a node make the file, in the graph `g` that is going to be set up, or in the stored piece `p`? */
+STET_CHECKED stet_status drive_accept_file(const driver *d, const stet_process *g, const stet_piece *p,
+                                           const char *path, bool *made, stet_error *err);
+/* STET_NOT_FOUND for a word that names neither a node nor a file that is made. `path` NULL: it can't be a file. */
+STET_CHECKED stet_status drive_no_target(const driver *d, const char *piece, const char *word, const char *path,
+                                         stet_error *err);
+STET_CHECKED stet_status drive_demand_word(driver *d, const char *word, stet_error *err);
+/* After all has settled: is there an action that makes each demanded file? */
+STET_CHECKED stet_status drive_check_files(driver *d, stet_error *err);
+/* In result.c: settles once more, and adds what ran to the report, `ran` actions before it included. */
+STET_CHECKED stet_status drive_settle_again(driver *d, size_t ran, stet_error *err);
+/* In accepted.c: counts accepted actions of the piece, and what depends on them; they do not count as up to date. */
+STET_CHECKED stet_status drive_count_accepted(driver *d, stet_sched_report *r, stet_error *err);
+/* Notes (the callback of the spec) that a document comes from an accepted action. */
+STET_CHECKED stet_status drive_note_accepted(driver *d, const stet_docname *name, stet_error *err);
+/* In drive.c: demands the output of one node, which must exist. */
+STET_CHECKED stet_status drive_demand_node(driver *d, const char *node, stet_error *err);
 /* In drive.c: are only nodes or parts of the result wanted? */
 bool drive_wants_part(const driver *d);
 /* In drive.c: brings the documents of files up to date. */

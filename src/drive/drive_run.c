@@ -54,7 +54,7 @@ static stet_value options_of(const driver *d) {
     if (stet_value_count(spec->demand) > 0)
         stet_value_put(&options, "demand", stet_value_retain(spec->demand));
     if (stet_value_count(spec->nodes) > 0)
-        stet_value_put(&options, "nodes", stet_value_retain(spec->nodes));
+        stet_value_put(&options, "nodes", drive_words_value(d));
     if (d->own_argument)
         stet_value_put(&options, "ownArgument", stet_value_bool(true));
     return options;
@@ -268,13 +268,17 @@ static stet_status enter_verifiers(driver *d, stet_error *err) {
         stet_action_key key = stet_piece_action(d->stored, id);
         if (!stet_value_as_bool(stet_value_get(g->nodes[i].row, "verifier")) || stet_runfile_has_task(d->run, id, &was))
             continue;
-        bool passed = stet_observe_find(d->space, d->branch, &key, &arena, &r, NULL) == STET_OK && r.observed &&
-                      !r.failed && stet_standing_state(&all, &r) == STET_STATE_STANDS;
+        bool fine =
+            stet_observe_find(d->space, d->branch, &key, &arena, &r, NULL) == STET_OK && r.observed && !r.failed;
+        const stet_stale_root *accepted = fine ? stet_standing_through(&all, r.action) : NULL;
+        bool passed = fine && !accepted && stet_standing_state(&all, &r) == STET_STATE_STANDS;
         stet_runfile_task(d->run, id, &(stet_task_spec){.kind = "computation", .verifier = true});
         if (passed)
             stet_runfile_task_done(d->run, id, NULL);
         else {
-            stet_runfile_task_skipped(d->run, id, "not asked for: the result has no verdict");
+            stet_runfile_task_skipped(d->run, id,
+                                      accepted ? "it rests on an accepted result: the result has no verdict"
+                                               : "not asked for: the result has no verdict");
             stet_value_push(&d->out->unverified, stet_value_string(id));
         }
         stet_arena_release(&arena);
@@ -443,6 +447,10 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
         stet_runfile_summary(d->run, "restored", stet_value_int((int64_t)r->restored));
         stet_runfile_summary(d->run, "runs", stet_value_int((int64_t)r->runs));
         stet_runfile_summary(d->run, "stood", stet_value_int((int64_t)d->out->stood));
+        if (r->accepted + r->through > 0) {
+            stet_runfile_summary(d->run, "accepted", stet_value_int((int64_t)r->accepted));
+            stet_runfile_summary(d->run, "throughAccepted", stet_value_int((int64_t)r->through));
+        }
         stet_runfile_summary(d->run, "failed", stet_value_int((int64_t)r->failed));
         stet_runfile_summary(d->run, "aside", stet_value_int((int64_t)r->aside));
         stet_runfile_summary(d->run, "left", stet_value_int((int64_t)r->left));
@@ -468,7 +476,7 @@ stet_status drive_end_run(driver *d, stet_status status, stet_error *err) {
                 d->run_failed = true;
         } else if (status == STET_OK) {
             stet_runfile_stage(d->run, STET_STAGE_VERIFYING);
-            if (there && r->failed == 0 && r->aside == 0)
+            if (there && r->failed == 0 && r->aside == 0 && r->accepted + r->through == 0)
                 d->out->committed = commit_run(d);
             if (stet_runfile_finish(d->run, &d->run_error) != STET_OK)
                 d->run_failed = true;

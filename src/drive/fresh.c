@@ -108,6 +108,8 @@ static stet_status get_fresh(driver *d, const stet_docname *name, stet_pathref p
     if (status != STET_OK)
         return status;
     status = drive_refuse_invalid(d, name, path, err);
+    if (status == STET_OK)
+        status = drive_note_accepted(d, name, err);
     if (status != STET_OK)
         stet_value_release(*out);
     return status;

@@ -8,6 +8,7 @@
 #include "drive/lookout.h"
 #include "files/glob.h"
 #include "files/path.h"
+#include "graph/makes.h"
 #include "graph/piece.h"
 
 /* Is it this file, or a directory around it? With {...} in `declared`: may it be? */
@@ -56,6 +57,18 @@ static void take_output(void *ctx, const char *piece, const char *node, const ch
     s->sure = sure;
 }
 
+/* Does the action make the file as its row says now? Since it last ran its paths may have become others. */
+static bool makes(const search *s, stet_space *space, int64_t branch, stet_value row) {
+    stet_value paths = stet_makes_of(space, branch, row, false);
+    bool found = false;
+    for (size_t i = 0; i < stet_value_count(paths) && !found; i++) {
+        stet_value path = stet_value_at(paths, i);
+        found = covers(s->root, stet_value_as_string(&path, NULL), s->path);
+    }
+    stet_value_release(paths);
+    return found;
+}
+
 /* The one that has written it. */
 static stet_status find_recorded(stet_space *space, int64_t branch, search *s, stet_error *err) {
     stet_status status = STET_OK;
@@ -74,7 +87,7 @@ static stet_status find_recorded(stet_space *space, int64_t branch, search *s, s
             stet_value row = stet_value_null();
             if (name && (!s->only || strcmp(s->only, name) == 0) &&
                 stet_piece_load(space, branch, name, -1, &p, NULL) == STET_OK &&
-                stet_piece_row(space, branch, p, r.key.action, &row, NULL) == STET_OK) {
+                stet_piece_row(space, branch, p, r.key.action, &row, NULL) == STET_OK && makes(s, space, branch, row)) {
                 s->piece = stet_strdup(name);
                 s->node = stet_strdup(r.key.action);
             }
@@ -95,13 +108,44 @@ static stet_status find_recorded(stet_space *space, int64_t branch, search *s, s
 
 stet_status stet_maker_find(stet_space *space, int64_t branch, const char *root, const char *only, const char *path,
                             char **piece, char **node, stet_error *err) {
+    stet_status status = stet_maker_recorded(space, branch, root, only, path, piece, node, err);
     search s = {.root = root, .only = only, .path = path};
-    stet_status status = find_recorded(space, branch, &s, err);
-    if (status == STET_OK && !s.node)
-        status = stet_lookout_outputs_all(space, branch, take_output, &s, err);
+    if (status != STET_OK || *node)
+        return status;
+    status = stet_lookout_outputs_all(space, branch, take_output, &s, err);
     *piece = s.piece;
     *node = s.node;
     return status;
+}
+
+stet_status stet_maker_recorded(stet_space *space, int64_t branch, const char *root, const char *only, const char *path,
+                                char **piece, char **node, stet_error *err) {
+    search s = {.root = root, .only = only, .path = path};
+    stet_status status = find_recorded(space, branch, &s, err);
+    *piece = s.piece;
+    *node = s.node;
+    return status;
+}
+
+typedef struct choice {
+    const char *root, *piece, *path;
+    stet_names *nodes;
+} choice;
+
+static void take_choice(void *ctx, const char *piece, const char *node, const char *path) {
+    choice *c = ctx;
+    if (strcmp(c->piece, piece) != 0 || !covers(c->root, path, c->path))
+        return;
+    for (size_t i = 0; i < c->nodes->len; i++)
+        if (strcmp(c->nodes->at[i], node) == 0)
+            return;
+    *stet_vec_add(c->nodes) = stet_strdup(node);
+}
+
+stet_status stet_maker_choices(stet_space *space, int64_t branch, const char *root, const char *piece, const char *path,
+                               stet_names *nodes, stet_error *err) {
+    choice c = {root, piece, path, nodes};
+    return stet_lookout_outputs_all(space, branch, take_choice, &c, err);
 }
 
 typedef struct declared {
@@ -111,8 +155,11 @@ typedef struct declared {
 
 static void look_at_node(void *ctx, const char *top, stet_value node) {
     declared *d = ctx;
-    stet_value produces = stet_value_get(stet_value_get(node, "module"), "produces");
+    stet_value module = stet_value_get(node, "module"), produces = stet_value_get(module, "produces"),
+               depfile = stet_value_get(module, "depfile");
     (void)top;
+    if (stet_value_type(depfile) == STET_TYPE_STRING)
+        d->found |= covers(d->root, stet_value_as_string(&depfile, NULL), d->path);
     for (size_t i = 0; stet_value_type(produces) == STET_TYPE_OBJECT && i < stet_value_count(produces); i++) {
         stet_value path = stet_value_at(produces, i);
         d->found |=

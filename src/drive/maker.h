@@ -20,6 +20,12 @@
 /* `only`: the piece that it must belong to; NULL: any. `*node` is NULL if no node makes it. The caller frees both. */
 STET_CHECKED stet_status stet_maker_find(stet_space *space, int64_t branch, const char *root, const char *only,
                                          const char *path, char **piece, char **node, stet_error *err);
+/* The same, but only an action that is recorded to have written the file, and still does. */
+STET_CHECKED stet_status stet_maker_recorded(stet_space *space, int64_t branch, const char *root, const char *only,
+                                             const char *path, char **piece, char **node, stet_error *err);
+/* Adds every node of the piece that declares the file, or may: commands of `each` by the node that has them. */
+STET_CHECKED stet_status stet_maker_choices(stet_space *space, int64_t branch, const char *root, const char *piece,
+                                            const char *path, stet_names *nodes, stet_error *err);
 /* Does a node of this graph declare the file, or a directory around it? */
 bool stet_maker_in(const stet_process *g, const char *root, const char *path);
 /* The actions whose last run read the file, a directory around it, or a pattern that matches it. Each once. */

@@ -25,7 +25,7 @@ typedef struct rerunning {
     stet_project *project; /* the copy */
     STET_VEC(place) places;
     uint64_t random;
-    size_t total, compared, left_out, outdated, differ;
+    size_t total, compared, left_out, accepted, outdated, differ;
     stet_value wrong, varying, notes;
     stet_rerun_copy copy; /* for commands */
     /* What is open. */
@@ -142,6 +142,7 @@ static stet_status rerun_one(rerunning *r, place *p, int64_t action, stet_error 
         status = drive_rerun_command(&r->copy, &(stet_rerun_place){p->space, p->branch, r->spec}, action, &one, err);
     r->compared += status == STET_OK && one.outcome <= STET_RERUN_VARIES;
     r->left_out += status == STET_OK && one.outcome == STET_RERUN_LEFT_OUT;
+    r->accepted += status == STET_OK && one.outcome == STET_RERUN_ACCEPTED;
     r->outdated += status == STET_OK && one.outcome == STET_RERUN_OUTDATED;
     if (status == STET_OK && one.outcome == STET_RERUN_DIFFERS && r->differ++ < STET_RERUN_MOST) {
         stet_value v = place_of(p, &one);
@@ -239,6 +240,7 @@ static stet_value report_of(rerunning *r) {
     } counts[] = {{"actions", r->total},
                   {"compared", r->compared},
                   {"leftOut", r->left_out},
+                  {"accepted", r->accepted},
                   {"outdated", r->outdated},
                   {"differ", r->differ}};
     stet_value v = stet_value_object();

@@ -23,8 +23,7 @@ static bool may_be_fresh(const driver *d) {
     return !d->spec->observe_only && r->failed == 0 && (r->aside == 0 || only_conflicts(r));
 }
 
-/* Adds what ran to make the result fresh to the report, because it is part of the run. */
-static stet_status settle_again(driver *d, size_t ran, stet_error *err) {
+stet_status drive_settle_again(driver *d, size_t ran, stet_error *err) {
     const stet_sched_report *was = &d->out->report;
     stet_sched_report r = {0};
     stet_status status = stet_sched_settle(d->sched, &r, err);
@@ -66,7 +65,7 @@ stet_status drive_read_result(driver *d, stet_error *err) {
         stet_error_clear(&o->result_error);
         status = stet_sched_get_fresh(d->sched, &want, &ran, &o->result, &o->result_error);
         if (status != STET_CANCELLED && (ran > 0 || o->report.aside > 0))
-            settled = settle_again(d, ran, err);
+            settled = drive_settle_again(d, ran, err);
     }
     if (status == STET_FAILED && settled == STET_OK && !may_be_fresh(d)) {
         stet_error_clear(&o->result_error);

@@ -372,6 +372,7 @@ static stet_value convert_root(toml_converter *c) {
             toml_problem(c, "write [nodes.NAME] and its members below", "a node is a table");
         toml_leave(c, 0);
     }
+    toml_look_beside(c, &list);
     stet_value_put(&made, "nodes", list);
     if (stet_value_find(c->root, "result", 6, &v)) {
         stet_value_put(&made, "result", convert_value(v));

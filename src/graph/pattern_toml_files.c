@@ -444,6 +444,10 @@ static void check_inside(toml_converter *c, const toml_produced *p) {
     }
 }
 
+static bool is_text(stet_value v, const char *text) {
+    return strcmp(stet_value_as_string(&v, NULL), text) == 0;
+}
+
 void toml_collect_produced(toml_converter *c) {
     for (size_t i = 0; i < stet_value_count(c->nodes); i++) {
         size_t len;
@@ -483,7 +487,9 @@ void toml_collect_produced(toml_converter *c) {
             else if (check_places(c, node, text)) {
                 char *path = normal(c, text);
                 stet_slot *other = path ? stet_map_get(&c->paths, path, strlen(path)) : NULL;
-                if (other) {
+                bool each = stet_value_find(node, "each", 4, NULL);
+                /* Two nodes with `each` may have one text: their files differ (pattern_toml_beside.c). */
+                if (other && !(each && c->outs.at[other->n].each && !is_text(c->outs.at[other->n].node, id))) {
                     toml_problem(c, "let one of them write another file",
                                  "\"%.200s\" is produced by node \"%s\" as well", text,
                                  stet_value_as_string(&c->outs.at[other->n].node, NULL));

@@ -88,6 +88,9 @@ void toml_waits(toml_converter *c, const char *reader, const char *writer, size_
 /* Reports nodes that wait for each other because of files. */
 void toml_check_circles(toml_converter *c);
 void toml_release_circles(toml_converter *c);
+/* Tells the lists of nodes with `each` what else is written at such paths (pattern_toml_beside.c). `nodes`: as converted.
+ */
+void toml_look_beside(toml_converter *c, stet_value *nodes);
 /* Computes what is known about the paths of nodes with `each` before any file is looked at (pattern_toml_shape.c). */
 void toml_shape_outputs(toml_converter *c);
 /* Adds the outputs of the node `id` as the member `produces` of its module. */

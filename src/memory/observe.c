@@ -871,6 +871,8 @@ const char *stet_action_state_name(stet_action_state state) {
         return "dirty";
     case STET_STATE_STALE:
         return "stale";
+    case STET_STATE_ACCEPTED:
+        return "accepted";
     case STET_STATE_UNKNOWN:
         break;
     }

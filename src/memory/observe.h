@@ -253,6 +253,7 @@ typedef struct stet_action_record {
     const char *note;
     size_t note_len;
     bool failed;
+    bool accepted; /* without a mark: it is not proved, but accepted; `note` is {"accepted": {"reason"}} */
     stet_hash error;
     stet_cause cause; /* its mark, if any */
 } stet_action_record;
@@ -303,6 +304,16 @@ typedef struct stet_numbers {
     size_t len, cap;
 } stet_numbers;
 void stet_numbers_release(stet_numbers *n);
+
+/* Lets the last result of an action stand although something that it read has changed (observe_accept.c). `note`:
+ * canonical JSON, at most STET_OBSERVE_NOTE_MAX bytes. STET_INVALID: it is up to date, or more than its inputs has
+ * changed. */
+STET_CHECKED stet_status stet_observe_accept(stet_space *s, int64_t branch, const stet_action_key *key,
+                                             const char *note, stet_error *err);
+/* Is any action of the branch, or of a space that it reads, accepted? */
+STET_CHECKED stet_status stet_standing_any_accepted(stet_space *s, int64_t branch, bool *out, stet_error *err);
+/* Adds the numbers, ascending, of accepted actions of the branch, marked since or not. */
+STET_CHECKED stet_status stet_observe_accepted(stet_space *s, int64_t branch, stet_numbers *out, stet_error *err);
 
 /* A marked action: directly dirty, or unknown. */
 typedef struct stet_marked {
@@ -435,6 +446,9 @@ typedef struct stet_far_stale {
 typedef struct stet_standing {
     stet_marked *marked; /* in the order of numbers */
     size_t marked_count;
+    stet_numbers accepted;    /* and not marked or stale, in the order of numbers */
+    stet_numbers through;     /* up to date only if accepted ones are, in the order of numbers */
+    stet_numbers through_of;  /* for each of them: the index in `roots` of one that is accepted */
     stet_numbers stale;       /* stale and not marked, in the order of numbers */
     stet_numbers root_of;     /* for each stale action: its index in `roots` */
     stet_unrecorded *missing; /* actions of the graph without a valid row: they are unknown */
@@ -456,6 +470,12 @@ stet_action_state stet_standing_of(const stet_standing *s, int64_t action);
  * has no valid row, or one that can't be decoded. */
 stet_action_state stet_standing_state(const stet_standing *s, const stet_action_record *r);
 bool stet_standing_misses(const stet_standing *s, const stet_action_key *key);
+/* The accepted action that one which is not marked or stale depends on; NULL: it depends on none. */
+const stet_stale_root *stet_standing_through(const stet_standing *s, int64_t action);
+/* Does its result hold, proved or accepted? */
+static inline bool stet_state_holds(stet_action_state state) {
+    return state == STET_STATE_STANDS || state == STET_STATE_ACCEPTED;
+}
 /* The root of a stale action; otherwise NULL. */
 const stet_stale_root *stet_standing_root(const stet_standing *s, int64_t action);
 void stet_standing_release(stet_standing *s);

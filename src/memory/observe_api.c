@@ -214,7 +214,7 @@ stet_status stet_actions_list(stet_space *s, const char *branch, const stet_acti
 
 typedef struct counting {
     const stet_standing *states;
-    int64_t actions, by_state[4], failed;
+    int64_t actions, by_state[STET_STATE_ACCEPTED + 1], failed;
 } counting;
 
 static int by_action(const void *key, const void *mark) {
@@ -258,7 +258,7 @@ stet_status stet_actions_count(stet_space *s, const char *branch, const char *pi
     if (st == STET_OK) {
         stet_value v = stet_value_object();
         stet_value_put(&v, "actions", stet_value_int(c.actions));
-        for (int i = STET_STATE_STANDS; i <= STET_STATE_UNKNOWN; i++)
+        for (int i = STET_STATE_STANDS; i <= STET_STATE_ACCEPTED; i++)
             stet_value_put(&v, stet_action_state_name((stet_action_state)i), stet_value_int(c.by_state[i]));
         stet_value_put(&v, "failed", stet_value_int(c.failed));
         *out = v;

@@ -215,6 +215,7 @@ static stet_status decode(reader *r, const stored_row *row, stet_action_record *
         out->commit_seq = obs.changed ? obs.observed_at : 0;
         out->time_ms = obs.time_ms;
         out->failed = obs.failed;
+        out->accepted = obs.accepted;
         out->error = obs.error;
         if (obs.options.len) {
             out->options = obs.options.at;

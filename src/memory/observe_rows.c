@@ -128,10 +128,11 @@ static bool get_number(const char **p, const char *end, int64_t *out) {
     return true;
 }
 
+enum { PROVED = 1, ACCEPTED = 2 }; /* the first byte */
 enum { FAILED = 16, CHANGED = 32, PARENT = 64, KNOWN_IS_DECLARED = 128 };
 
 void stet_obs_encode(const stet_obs *o, stet_buf *out) {
-    stet_buf_char(out, 1);
+    stet_buf_char(out, o->accepted ? ACCEPTED : PROVED);
     stet_buf_char(out, (char)((unsigned)o->kind | (unsigned)o->run << 2 | (o->failed ? FAILED : 0u) |
                               (o->changed ? CHANGED : 0u) | (o->parent.at ? PARENT : 0u) |
                               (o->known_is_declared ? KNOWN_IS_DECLARED : 0u)));
@@ -161,8 +162,9 @@ void stet_obs_encode(const stet_obs *o, stet_buf *out) {
 bool stet_obs_decode(const void *bytes, size_t len, stet_obs *o) {
     memset(o, 0, sizeof *o);
     const char *p = bytes, *end = p + len;
-    if (len < 2 || p[0] != 1)
+    if (len < 2 || (p[0] != PROVED && p[0] != ACCEPTED))
         return false;
+    o->accepted = p[0] == ACCEPTED;
     unsigned flags = (unsigned char)p[1];
     p += 2;
     o->kind = (stet_action_kind)(flags & 3);

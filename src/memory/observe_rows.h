@@ -8,7 +8,7 @@
  * path varint (length * 2 + flag) and its bytes. Equal sets have equal bytes. So "the reads are the same as last time"
  * is one memcmp, and then index rows are not touched.
  *
- * The observation: version byte 1, then
+ * The observation: version byte 1, or 2 if it is accepted (observe_accept.c), then
  *
  *   byte     kind (2 bits), run kind (2), failed, changed, has parent, known is declared
  *   varint   fingerprint numbers of implementation and runtime
@@ -68,7 +68,7 @@ typedef struct stet_foreign_place {
 typedef struct stet_obs {
     stet_action_kind kind;
     stet_run_kind run;
-    bool failed, changed, known_is_declared;
+    bool failed, changed, known_is_declared, accepted;
     int64_t implementation, runtime; /* fingerprint numbers */
     int64_t observed_at, time_ms;
     stet_bytes parent; /* at NULL: none */
@@ -81,6 +81,9 @@ typedef struct stet_obs {
 
 /* SQL over the table `action`: did the run of the observation fail? An index has the same condition (schema.c). */
 #define STET_ACTION_FAILED "hex(substr(observation, 2, 1)) GLOB '[13579BDF]?'"
+
+/* Is it accepted? An index has the same condition, too. */
+#define STET_ACTION_ACCEPTED "substr(observation, 1, 1) = x'02'"
 
 /* Columns of the scheduler's tables in the order of their checksums (schema.c), and the checksums in SQL. */
 #define STET_MARK_COLUMNS    "action, space, branch, state, reason, seq, doc, id, scope, path, kind, stamp"

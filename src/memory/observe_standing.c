@@ -449,6 +449,14 @@ static const stet_marked *find_mark(const stet_standing *s, int64_t action) {
     return s->marked_count ? bsearch(&action, s->marked, s->marked_count, sizeof *s->marked, by_marked) : NULL;
 }
 
+static const int64_t *find_number(const stet_numbers *n, int64_t number) {
+    return n->len ? bsearch(&number, n->at, n->len, sizeof *n->at, by_number) : NULL;
+}
+
+static const int64_t *find_stale(const stet_standing *s, int64_t action) {
+    return find_number(&s->stale, action);
+}
+
 static void take_result(walk *w) {
     stet_standing *out = w->out;
     out->marked = w->members.at[0].marks;
@@ -475,6 +483,49 @@ static void take_result(walk *w) {
     out->may = stet_arena_dup(&out->arena, w->may.at ? (void *)w->may.at : "", w->may.len * sizeof *w->may.at);
 }
 
+/* A1 of observe_accept.c. Everything that is up to date, and downstream of what is accepted. */
+static stet_status find_through(walk *w, const stet_numbers *accepted, stet_error *err) {
+    stet_standing *out = w->out;
+    walk t = {.s = w->s, .out = out, .source = w->source};
+    size_t at = 0, n = 0, first = out->root_count;
+    bool any = false;
+    for (size_t m = 0; m < w->members.len; m++)
+        any |= accepted[m].len > 0;
+    if (!any)
+        return STET_OK;
+    memcpy(&t.members, &w->members, sizeof w->members); /* borrowed */
+    for (size_t m = 0; m < w->members.len; m++)
+        for (size_t i = 0; i < accepted[m].len; i++)
+            reach(&t, m, accepted[m].at[i],
+                  add_root(&t, &(stet_stale_root){.space = w->members.at[m].space,
+                                                  .branch = w->members.at[m].branch,
+                                                  .action = accepted[m].at[i]}));
+    stet_status st = spread(&t, &at, err);
+    for (size_t i = 0; i < t.queue.len; i++) {
+        int64_t action = t.queue.at[i].action;
+        if (t.queue.at[i].member == 0 && !find_mark(out, action) && !find_stale(out, action))
+            t.queue.at[n++] = t.queue.at[i];
+    }
+    if (n > 1)
+        qsort(t.queue.at, n, sizeof *t.queue.at, by_action);
+    for (size_t i = 0; i < n; i++) {
+        int64_t action = t.queue.at[i].action;
+        if (find_number(&accepted[0], action)) {
+            stet_numbers_add(&out->accepted, action);
+            continue;
+        }
+        stet_numbers_add(&out->through, action);
+        stet_numbers_add(&out->through_of, (int64_t)(first + t.queue.at[i].root));
+    }
+    stet_stale_root *roots = stet_arena_alloc(&out->arena, (first + t.roots.len + 1) * sizeof *roots);
+    memcpy(roots, out->roots, first * sizeof *roots);
+    memcpy(roots + first, t.roots.at, t.roots.len * sizeof *roots);
+    out->roots = roots;
+    out->root_count = first + t.roots.len;
+    release_walk(&t);
+    return st;
+}
+
 static void missing_key(stet_buf *out, const char *piece, const char *scope, const char *action) {
     stet_buf_clear(out);
     stet_buf_add(out, piece, strlen(piece) + 1);
@@ -496,6 +547,9 @@ stet_status stet_observe_standing(stet_space *s, int64_t branch, const stet_stan
         if (st == STET_OK && !stet_observe_of(s)->off)
             st = collect(&w, m, err);
     }
+    stet_numbers *accepted = stet_alloc_zero(w.members.len * sizeof *accepted);
+    for (size_t m = 0; m < w.members.len && st == STET_OK; m++)
+        st = stet_observe_accepted(w.members.at[m].space, w.members.at[m].branch, &accepted[m], err);
     size_t begun = 0;
     for (; begun < w.members.len && st == STET_OK; begun++) {
         st = stet_observe_rows_ready(w.members.at[begun].space, &w.members.at[begun].begun, err);
@@ -509,6 +563,7 @@ stet_status stet_observe_standing(stet_space *s, int64_t branch, const stet_stan
         st = keep_stale(&w, roots.at, err);
     if (st == STET_OK) {
         take_result(&w);
+        st = find_through(&w, accepted, err);
         size_t missing = 0;
         for (size_t i = 0; i < roots.at[0].count; i++)
             if (roots.at[0].at[i].missing)
@@ -523,8 +578,11 @@ stet_status stet_observe_standing(stet_space *s, int64_t branch, const stet_stan
     for (size_t m = 0; m < begun; m++)
         st = stet_space_leave(w.members.at[m].space, w.members.at[m].begun, st, err);
     stet_vec_release(&roots);
-    for (size_t m = 0; m < w.members.len; m++)
+    for (size_t m = 0; m < w.members.len; m++) {
         stet_numbers_release(&w.members.at[m].failed);
+        stet_numbers_release(&accepted[m]);
+    }
+    stet_free(accepted);
     stet_vec_release(&w.members);
     release_walk(&w);
     if (st != STET_OK)
@@ -532,13 +590,18 @@ stet_status stet_observe_standing(stet_space *s, int64_t branch, const stet_stan
     return st;
 }
 
-static const int64_t *find_stale(const stet_standing *s, int64_t action) {
-    return s->stale.len ? bsearch(&action, s->stale.at, s->stale.len, sizeof *s->stale.at, by_number) : NULL;
-}
-
 stet_action_state stet_standing_of(const stet_standing *s, int64_t action) {
     const stet_marked *m = find_mark(s, action);
-    return m ? m->state : find_stale(s, action) ? STET_STATE_STALE : STET_STATE_STANDS;
+    if (m)
+        return m->state;
+    if (find_stale(s, action))
+        return STET_STATE_STALE;
+    return find_number(&s->accepted, action) ? STET_STATE_ACCEPTED : STET_STATE_STANDS;
+}
+
+const stet_stale_root *stet_standing_through(const stet_standing *s, int64_t action) {
+    const int64_t *at = find_number(&s->through, action);
+    return at ? &s->roots[s->through_of.at[at - s->through.at]] : NULL;
 }
 
 stet_action_state stet_standing_state(const stet_standing *s, const stet_action_record *r) {
@@ -566,6 +629,9 @@ void stet_standing_release(stet_standing *s) {
     stet_map_release(&s->missing_set);
     stet_numbers_release(&s->stale);
     stet_numbers_release(&s->root_of);
+    stet_numbers_release(&s->accepted);
+    stet_numbers_release(&s->through);
+    stet_numbers_release(&s->through_of);
     stet_arena_release(&s->arena);
     *s = (stet_standing){.arena = STET_ARENA_INIT};
 }

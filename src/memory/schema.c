@@ -364,6 +364,9 @@ static const char step10[] =
 static const char step11[] = "CREATE TABLE name_digest(id TEXT NOT NULL, scope TEXT NOT NULL, digest INTEGER NOT NULL,"
                              " PRIMARY KEY(id, scope)) WITHOUT ROWID;";
 
+/* Accepted actions: observe_accept.c. Derived by SQLite from the observation itself, like action_failed. */
+static const char step12[] = "CREATE INDEX action_accepted ON action(branch, action) WHERE " STET_ACTION_ACCEPTED ";";
+
 static stet_status divide_names(stet_db *db, void *ctx, stet_error *err) {
     (void)ctx;
     (void)err;
@@ -387,5 +390,5 @@ static stet_status give_uuid(stet_db *db, void *ctx, stet_error *err) {
 
 const stet_db_migration stet_space_migrations[] = {
     {step1, give_uuid}, {step2, NULL}, {step3, NULL}, {step4, NULL},  {step5, NULL},         {step6, NULL},
-    {step7, give_sums}, {step8, NULL}, {step9, NULL}, {step10, NULL}, {step11, divide_names}};
+    {step7, give_sums}, {step8, NULL}, {step9, NULL}, {step10, NULL}, {step11, divide_names}, {step12, NULL}};
 const int stet_space_migration_count = sizeof stet_space_migrations / sizeof *stet_space_migrations;

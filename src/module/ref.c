@@ -325,9 +325,8 @@ static stet_status check(stet_value descriptor, stet_value node, stet_error *err
             return STET_UNSUPPORTED;
         }
         bool childs = ref_has_children(row_of(descriptor)) && (strcmp(key, "pattern") == 0 || strcmp(key, "key") == 0);
-        bool distinct =
-            row_of(descriptor) == &ref_row_files && (strcmp(key, "distinct") == 0 || strcmp(key, "name") == 0);
-        if (!strstr(known, word) && !childs && !distinct) {
+        bool of_files = row_of(descriptor) == &ref_row_files && strstr(" distinct name taken beside ", word);
+        if (!strstr(known, word) && !childs && !of_files) {
             stet_fail(err, STET_INVALID, "a module of type \"ref\" has no member \"%.60s\"", key);
             stet_hint(err, "remove it, or put it into \"metadata\"");
             return STET_INVALID;
@@ -392,6 +391,14 @@ static stet_status fingerprint(void *state, stet_value descriptor, stet_hash *ou
         stet_value_push(&all, stet_value_string(text));
         stet_value_push(&all, stet_value_retain(stet_value_get(descriptor, "distinct")));
         stet_value_push(&all, stet_value_retain(stet_value_get(descriptor, "name")));
+        static const char *const others[] = {"taken", "beside"};
+        for (size_t i = 0; i < 2; i++) { /* lists that have neither keep the fingerprint that they always had */
+            stet_value v;
+            if (!stet_value_find(descriptor, others[i], strlen(others[i]), &v))
+                continue;
+            stet_value_push(&all, stet_value_string(others[i]));
+            stet_value_push(&all, stet_value_retain(v));
+        }
         *out = stet_hash_value(all);
         stet_value_release(all);
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "files/glob.h"
 #include "files/meet.h"
@@ -217,6 +218,88 @@ static stet_status check_distinct(listing *l, const char *name, const char *text
     return status;
 }
 
+/* What the commands of this list write: path -> 1 + index of the file. The caller releases the map. */
+static void map_outputs(const listing *l, const char *name, stet_value templates, stet_map *made) {
+    for (size_t k = 0; k < stet_value_count(templates); k++)
+        for (size_t i = 0; i < l->paths.len; i++) {
+            stet_value text = stet_value_at(templates, k);
+            char *normal = output_of(l->paths.at[i], name, stet_value_as_string(&text, NULL));
+            if (normal)
+                stet_map_put(made, normal, strlen(normal), (stet_slot){.n = i});
+            stet_free(normal);
+        }
+}
+
+static stet_status say_shared(const listing *l, size_t own, const char *node, const char *with, const char *path,
+                              stet_error *err) {
+    stet_status status =
+        with ? stet_fail(err, STET_INVALID, "the commands over %s and, of node \"%s\", over %s would both write %s",
+                         l->paths.at[own], node, with, path)
+             : stet_fail(err, STET_INVALID, "the command over %s would write %s, which node \"%s\" writes",
+                         l->paths.at[own], path, node);
+    stet_hint(err, "let one of them write another file");
+    return status;
+}
+
+static stet_status check_taken(const listing *l, const stet_map *made, stet_value taken, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < stet_value_count(taken) && status == STET_OK; i++) {
+        stet_value item = stet_value_at(taken, i), path = stet_value_get(item, "path"),
+                   node = stet_value_get(item, "node");
+        size_t len;
+        const char *text = stet_value_as_string(&path, &len);
+        const stet_slot *slot = stet_map_get(made, text, len);
+        if (slot)
+            status = say_shared(l, slot->n, stet_value_as_string(&node, NULL), NULL, text, err);
+    }
+    return status;
+}
+
+/* Would a command of another list write what one of this list writes? */
+static stet_status check_beside(listing *l, const stet_map *made, stet_value item, size_t index, stet_error *err) {
+    stet_value list = stet_value_null(), templates = stet_value_get(item, "distinct"), hold[2];
+    const char *name = stet_value_text_at_or(item, "name", "in", &hold[0]),
+               *node = stet_value_text_at_or(item, "node", "", &hold[1]);
+    stet_path at = STET_PATH_INIT;
+    stet_path_push(&at, "beside");
+    stet_path_push_index(&at, index);
+    stet_status status = stet_run_raw(l->call->run, stet_path_ref(&at), &list, err);
+    stet_path_release(&at);
+    if (status == STET_NOT_FOUND) { /* that list could not be made: it says why itself */
+        if (err)
+            stet_error_clear(err);
+        return STET_OK;
+    }
+    for (size_t i = 0; status == STET_OK && i < stet_value_count(list); i++) {
+        stet_value path = stet_value_get(stet_value_at(list, i), "path");
+        const char *text = stet_value_text(&path, "");
+        for (size_t k = 0; k < stet_value_count(templates) && status == STET_OK; k++) {
+            stet_value template = stet_value_at(templates, k);
+            char *normal = output_of(text, name, stet_value_as_string(&template, NULL));
+            const stet_slot *slot = normal ? stet_map_get(made, normal, strlen(normal)) : NULL;
+            if (slot)
+                status = say_shared(l, slot->n, node, text, normal, err);
+            stet_free(normal);
+        }
+    }
+    return status;
+}
+
+/* What is written by commands that are not of this list. */
+static stet_status check_others(listing *l, const char *name, stet_error *err) {
+    stet_value descriptor = stet_run_descriptor(l->call->run), taken = stet_value_get(descriptor, "taken"),
+               beside = stet_value_get(descriptor, "beside");
+    stet_map made = {0};
+    if (stet_value_count(taken) + stet_value_count(beside) == 0)
+        return STET_OK;
+    map_outputs(l, name, stet_value_get(descriptor, "distinct"), &made);
+    stet_status status = check_taken(l, &made, taken, err);
+    for (size_t i = 0; i < stet_value_count(beside) && status == STET_OK; i++)
+        status = check_beside(l, &made, stet_value_at(beside, i), i, err);
+    stet_map_release(&made);
+    return status;
+}
+
 /* A file in the list that another one's command writes is an output, whoever wrote it last: also one that a command
  * which runs just now has left there. */
 static void drop_written(listing *l, const char *name, const char *text) {
@@ -281,6 +364,8 @@ static stet_status files(ref_call *call, stet_value *out, stet_error *err) {
         status = check_distinct(&l, called, stet_value_as_string(&text, NULL), err);
     }
     if (status == STET_OK)
+        status = check_others(&l, called, err);
+    if (status == STET_OK)
         *out = stet_value_array();
     for (size_t i = 0; i < l.paths.len; i++) {
         if (status == STET_OK) {
@@ -305,6 +390,18 @@ stet_status ref_check_files(stet_value descriptor, stet_error *err) {
     fine &= !stet_value_find(descriptor, "name", 4, &name) || stet_value_type(name) == STET_TYPE_STRING;
     for (size_t i = 0; fine && i < stet_value_count(distinct); i++)
         fine = stet_value_type(stet_value_at(distinct, i)) == STET_TYPE_STRING;
+    stet_value taken = stet_value_get(descriptor, "taken"), beside = stet_value_get(descriptor, "beside");
+    for (size_t i = 0; fine && i < stet_value_count(taken); i++) {
+        stet_value item = stet_value_at(taken, i);
+        fine = stet_value_type(stet_value_get(item, "path")) == STET_TYPE_STRING &&
+               stet_value_type(stet_value_get(item, "node")) == STET_TYPE_STRING;
+    }
+    for (size_t i = 0; fine && i < stet_value_count(beside); i++) {
+        stet_value list = stet_value_get(stet_value_at(beside, i), "distinct");
+        fine = stet_value_type(list) == STET_TYPE_ARRAY;
+        for (size_t k = 0; fine && k < stet_value_count(list); k++)
+            fine = stet_value_type(stet_value_at(list, k)) == STET_TYPE_STRING;
+    }
     if (fine)
         return STET_OK;
     stet_fail(err, STET_INVALID, "\"distinct\" of ref \"files\" is no list of paths, or its \"name\" no string");
@@ -312,4 +409,4 @@ stet_status ref_check_files(stet_value descriptor, stet_error *err) {
     return STET_INVALID;
 }
 
-const ref_row ref_row_files = {"files", "files", files, NULL, NULL};
+const ref_row ref_row_files = {"files", "files beside?", files, NULL, NULL};

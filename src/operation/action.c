@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "graph/stream.h"
-#include "operation/piece_common.h"
+#include "operation/subject.h"
 #include "operation/text.h"
 #include "os/clock.h"
 #include "scheduler/standing.h"
@@ -79,6 +79,17 @@ const char *piece_state_name(const stet_action_record *r, stet_action_state stat
     return stet_action_fails(r) && state == STET_STATE_STANDS ? "failed" : stet_action_state_name(state);
 }
 
+stet_value piece_acceptance(const stet_action_record *r) {
+    stet_value v = stet_value_object(), note, reason;
+    if (r->note_len && stet_json_parse(r->note, r->note_len, &note, NULL) == STET_OK) {
+        reason = stet_value_get(stet_value_get(note, "accepted"), "reason");
+        stet_value_put(&v, "reason", stet_value_retain(reason));
+        stet_value_release(note);
+    }
+    stet_value_put(&v, "time", stet_time_value(r->time_ms));
+    return v;
+}
+
 stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_action_record *r,
                               stet_action_state state, bool full) {
     static const char *const kinds[] = {"", "computation", "effect", "event-handler"};
@@ -87,6 +98,7 @@ stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_
     stet_value_put(&v, "action", stet_value_string(r->key.action));
     bool failed = stet_action_fails(r);
     const stet_stale_root *root = state == STET_STATE_STALE ? stet_standing_root(s, r->action) : NULL;
+    const stet_stale_root *through = state == STET_STATE_STANDS ? stet_standing_through(s, r->action) : NULL;
     stet_value_put(&v, "state", stet_value_string(piece_state_name(r, state)));
     stet_value_put(&v, "failed", stet_value_bool(failed));
     if (r->cause.state != STET_STATE_STANDS) {
@@ -99,6 +111,10 @@ stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_
         stet_value_put(&v, "cause", cause);
     } else if (root) {
         stet_value_put(&v, "cause", root_value(c, root));
+    } else if (state == STET_STATE_ACCEPTED) {
+        stet_value_put(&v, "accepted", piece_acceptance(r));
+    } else if (through) {
+        stet_value_put(&v, "through", root_value(c, through));
     } else if (state == STET_STATE_UNKNOWN) { /* the piece as a whole is wrong */
         stet_value cause = stet_value_object();
         stet_value_put(&cause, "reason", stet_value_string("wrong"));
@@ -236,6 +252,16 @@ static void print_cause(stet_value cause, stet_buf *out) {
         stet_buf_str(out, ", which failed");
 }
 
+/* "only a comment", or "through PIECE/NODE, which was accepted" */
+static void print_acceptance(stet_value row, stet_buf *out) {
+    stet_value through = stet_value_get(row, "through"), accepted = stet_value_get(row, "accepted"),
+               reason = stet_value_get(accepted, "reason"), action = stet_value_get(through, "action");
+    if (stet_value_type(through) == STET_TYPE_OBJECT)
+        stet_buf_printf(out, "through %s, which was accepted", stet_value_text(&action, "an action"));
+    if (stet_value_type(accepted) == STET_TYPE_OBJECT)
+        stet_buf_str(out, stet_value_text(&reason, ""));
+}
+
 static void list_render(stet_render *r, stet_value result) {
     stet_value rows = stet_value_get(result, "actions");
     if (stet_value_count(rows) == 0) {
@@ -248,6 +274,7 @@ static void list_render(stet_render *r, stet_value result) {
                    state = stet_value_get(row, "state");
         stet_buf cause = STET_BUF(0);
         print_cause(stet_value_get(row, "cause"), &cause);
+        print_acceptance(row, &cause);
         stet_table_cell(&t, stet_value_as_string(&name, NULL));
         const char *text = stet_value_as_string(&state, NULL);
         stet_table_cellf(&t, "%s%s", text,
@@ -268,10 +295,13 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record r, *old = NULL;
     size_t old_count = 0;
-    stet_value hold, row = stet_value_null();
-    const char *node = stet_value_text_at_or(args, "action", "", &hold);
+    stet_value row = stet_value_null();
+    piece_subject s;
     piece_begin(ctx, args, PIECE_NOW, &c, err);
-    const stet_piece *p = piece_pick(&c, args);
+    piece_subject_find(&c, args, &s);
+    piece_subject_action(&c, &s);
+    const stet_piece *p = s.piece;
+    const char *node = s.node;
     if (piece_good(&c))
         c.status = stet_piece_row(c.space, c.branch, p, node, &row, err);
     stet_action_key key = piece_good(&c) ? stet_piece_action(p, node) : (stet_action_key){0};
@@ -280,8 +310,8 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     if (piece_good(&c))
         c.status = stet_observe_past(c.space, r.action, &arena, &old, &old_count, err);
     if (piece_good(&c)) {
-        const stet_standing *s = piece_standing(&c);
-        *result = piece_action_value(&c, s, &r, piece_state_in(wrong, s, &r), true);
+        const stet_standing *all = piece_standing(&c);
+        *result = piece_action_value(&c, all, &r, piece_state_in(wrong, all, &r), true);
         if (stet_stream_is_handler(row)) { /* a handler is not an action: it is neither up to date nor outdated */
             stet_value_put(result, "state", stet_value_string("handler"));
             stet_value_put(result, "kind", stet_value_string("event-handler"));
@@ -299,6 +329,7 @@ static stet_status show_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     stet_value_release(wrong);
     stet_value_release(row);
     stet_arena_release(&arena);
+    piece_subject_release(&s);
     return piece_end(&c);
 }
 
@@ -328,10 +359,12 @@ static void show_render(stet_render *r, stet_value result) {
     bool shown = strcmp(stet_value_as_string(&state, NULL), "failed") == 0;
     stet_buf_str(r->out, stet_value_as_bool(stet_value_get(result, "failed")) && !shown ? ", failed" : "");
     stet_value cause = stet_value_get(result, "cause");
-    if (stet_value_type(cause) == STET_TYPE_OBJECT) {
+    bool accepted = stet_value_find(result, "accepted", 8, NULL) || stet_value_find(result, "through", 7, NULL);
+    if (stet_value_type(cause) == STET_TYPE_OBJECT || accepted) {
         stet_buf_str(r->out, ": ");
         stet_buf text = STET_BUF(0);
         print_cause(cause, &text);
+        print_acceptance(result, &text);
         stet_text_plain(r, stet_buf_cstr(&text), text.len);
         stet_buf_release(&text);
     }
@@ -367,7 +400,7 @@ static void show_render(stet_render *r, stet_value result) {
     }
 }
 
-static const char *const state_names[] = {"stands", "dirty", "stale", "unknown", "failed", NULL};
+static const char *const state_names[] = {"stands", "dirty", "stale", "unknown", "failed", "accepted", NULL};
 
 static const stet_param list_params[] = {
     PIECE_PARAM_ONLY_PIECE,
@@ -389,9 +422,8 @@ static const stet_param list_params[] = {
     PIECE_PARAM_SCOPE,
     {0},
 };
-static const stet_param show_params[] = {PIECE_PARAM_PIECE, PIECE_PARAM_ACTION(STET_PARAM_REQUIRED),
-                                         PIECE_PARAM_SPACE, PIECE_PARAM_BRANCH,
-                                         PIECE_PARAM_SCOPE, {0}};
+static const stet_param show_params[] = {PIECE_PARAM_PIECE,  PIECE_PARAM_ACTION(0), PIECE_PARAM_SPACE,
+                                         PIECE_PARAM_BRANCH, PIECE_PARAM_SCOPE,     {0}};
 
 static const stet_example list_examples[] = {{"action list totals --state dirty", "what would run, and why"}, {0}};
 static const stet_example show_examples[] = {{"action show totals total", "what it read and wrote"}, {0}};

@@ -128,6 +128,8 @@ void stet_check_rerun_render(stet_render *r, stet_value rerun) {
     if (count_of(rerun, "leftOut"))
         stet_buf_printf(r->out, ", %lld left out (%scalls, effects)", count_of(rerun, "leftOut"),
                         stet_value_as_bool(stet_value_get(rerun, "commands")) ? "some commands, " : "commands, ");
+    if (count_of(rerun, "accepted"))
+        stet_buf_printf(r->out, ", %lld accepted and not compared", count_of(rerun, "accepted"));
     if (count_of(rerun, "outdated"))
         stet_buf_printf(r->out, ", %lld outdated", count_of(rerun, "outdated"));
     if (stet_value_find(rerun, "seed", 4, &seed))

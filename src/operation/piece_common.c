@@ -211,8 +211,8 @@ const stet_piece *piece_named_by(piece_call *c, stet_value args) {
 stet_action_state piece_state_in(stet_value wrong, const stet_standing *s, const stet_action_record *r) {
     stet_action_state state = stet_standing_state(s, r);
     bool failed = r->observed && r->failed;
-    return stet_value_type(wrong) == STET_TYPE_STRING && state == STET_STATE_STANDS && !failed ? STET_STATE_UNKNOWN
-                                                                                               : state;
+    return stet_value_type(wrong) == STET_TYPE_STRING && stet_state_holds(state) && !failed ? STET_STATE_UNKNOWN
+                                                                                            : state;
 }
 
 void piece_render_wrong(stet_render *r, stet_value result) {
@@ -601,12 +601,18 @@ void piece_render_outcome(stet_render *r, stet_value result) {
               left = stet_value_as_int(stet_value_get(result, "left")),
               waiting = stet_value_as_int(stet_value_get(result, "waiting"));
     bool part = stet_value_as_bool(stet_value_get(result, "part"));
-    long long restored = stet_value_as_int(stet_value_get(result, "restored"));
+    long long restored = stet_value_as_int(stet_value_get(result, "restored")),
+              accepted = stet_value_as_int(stet_value_get(result, "accepted")),
+              through = stet_value_as_int(stet_value_get(result, "throughAccepted"));
     stet_buf_printf(r->out, "ran %lld", (long long)stet_value_as_int(stet_value_get(result, "ran")));
     if (restored > 0)
         stet_buf_printf(r->out, " (%lld restored)", restored);
     if (!part)
         stet_buf_printf(r->out, ", up to date %lld", (long long)stet_value_as_int(stet_value_get(result, "stood")));
+    if (!part && through > 0)
+        stet_buf_printf(r->out, " (%lld through accepted results)", through);
+    if (accepted > 0)
+        stet_buf_printf(r->out, ", accepted %lld", accepted);
     stet_buf_printf(r->out, ", failed %lld", failed);
     if (aside > 0)
         stet_buf_printf(r->out, ", put aside %lld", aside);
@@ -616,7 +622,10 @@ void piece_render_outcome(stet_render *r, stet_value result) {
         stet_buf_printf(r->out, " (%lld wait for what failed)", waiting);
     stet_value unverified = stet_value_get(result, "unverified");
     stet_buf_printf(r->out, " in %.2f s%s", (double)stet_value_as_int(stet_value_get(result, "durationMs")) / 1000,
-                    part && failed + aside + left == 0 ? ": what was asked for stands" : "");
+                    part && failed + aside + left + accepted + through == 0 ? ": what was asked for stands"
+                    : part && failed + aside + left == 0
+                        ? ": what was asked for stands, in part because it was accepted"
+                        : "");
     for (size_t i = 0; i < stet_value_count(unverified); i++) {
         stet_buf_str(r->out, i ? ", " : "; not verified: ");
         stet_text_value(r, stet_value_at(unverified, i));
@@ -636,7 +645,8 @@ stet_status piece_outcome_verdict(stet_value result) {
 const char piece_outcome_schema[] =
     "{\"type\":\"object\",\"required\":[\"piece\",\"ran\",\"stood\",\"failed\",\"aside\",\"runs\",\"nodes\","
     "\"durationMs\",\"problems\"],\"properties\":{\"piece\":{\"type\":\"string\"},\"ran\":{\"type\":\"integer\"},"
-    "\"restored\":{\"type\":\"integer\"},\"stood\":{\"type\":\"integer\"},\"failed\":{\"type\":\"integer\"},\"aside\":{"
+    "\"restored\":{\"type\":\"integer\"},\"accepted\":{\"type\":\"integer\"},\"throughAccepted\":{\"type\":\"integer\"}"
+    ",\"stood\":{\"type\":\"integer\"},\"failed\":{\"type\":\"integer\"},\"aside\":{"
     "\"type\":\"integer\"},\"left\":{"
     "\"type\":\"integer\"},\"waiting\":{\"type\":\"integer\"},\"runs\":{"
     "\"type\":\"integer\"},\"nodes\":{\"type\":\"integer\"},\"unchanged\":{\"type\":\"integer\"},\"effects\":{\"type\":"

@@ -124,6 +124,8 @@ const char *piece_state_name(const stet_action_record *r, stet_action_state stat
  * action is the action that it waits for: {"reason":"failed" or "upstream","space"?,"action"?}. */
 stet_value piece_action_value(piece_call *c, const stet_standing *s, const stet_action_record *r,
                               stet_action_state state, bool full);
+/* {"reason","time"} of an accepted action. */
+stet_value piece_acceptance(const stet_action_record *r);
 /* {"commits","spaces"} of stet_observe_owed, or null if nothing is owed; piece_render_owed renders it. */
 stet_value piece_owed(piece_call *c);
 /* Renders "overridden a, b (stet run --unset KEY ...)", or nothing. */

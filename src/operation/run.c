@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "drive/maker.h"
 #include "graph/pattern_toml.h"
 #include "operation/args.h"
 #include "operation/piece_common.h"
 #include "operation/runs_common.h"
+#include "operation/subject.h"
 #include "operation/text.h"
 #include "os/file.h"
 
@@ -18,6 +20,10 @@ static stet_status settled(void *ctx, const stet_sched_report *report, int64_t d
     stet_value_put(&event, "restored", stet_value_int((int64_t)report->restored));
     stet_value_put(&event, "failed", stet_value_int((int64_t)report->failed));
     stet_value_put(&event, "stood", stet_value_int((int64_t)report->stood));
+    if (report->accepted + report->through > 0) {
+        stet_value_put(&event, "accepted", stet_value_int((int64_t)report->accepted));
+        stet_value_put(&event, "throughAccepted", stet_value_int((int64_t)report->through));
+    }
     stet_value_put(&event, "aside", stet_value_int((int64_t)report->aside));
     stet_value_put(&event, "left", stet_value_int((int64_t)report->left));
     stet_value_put(&event, "problems", stet_value_retain(report->problems));
@@ -48,38 +54,180 @@ static char *find_upward(const char *from) {
     return NULL;
 }
 
-/* The first word is a pattern if a file of that name exists; otherwise it is a node, like the other words, of the
- * nearest stet.toml. */
-static stet_status which_pattern(stet_op_ctx *ctx, stet_value args, char **path, stet_value *nodes, stet_error *err) {
+static bool ends_with(const char *word, const char *end) {
+    size_t len = strlen(word), n = strlen(end);
+    return len > n && strcmp(word + len - n, end) == 0;
+}
+
+typedef struct target {
+    char *pattern; /* NULL: the piece follows its own */
+    char *piece;   /* that the words name; NULL: none */
+    stet_value nodes;
+} target;
+
+static void release_target(target *t) {
+    stet_free(t->pattern);
+    stet_free(t->piece);
+    stet_value_release(t->nodes);
+}
+
+/* The space of a project that may not exist yet. */
+static bool open_space(stet_op_ctx *ctx, stet_value args, stet_space **space, int64_t *branch) {
+    stet_value hold[2];
+    stet_project *project;
+    *space = NULL;
+    bool there =
+        ctx->project(ctx, &project, NULL) == STET_OK &&
+        stet_space_open(project, stet_value_text_at_or(args, "space", "main", &hold[0]),
+                        STET_SPACE_READ_ONLY | STET_SPACE_MUST_EXIST, space, NULL) == STET_OK &&
+        stet_space_branch(*space, stet_value_text_at_or(args, "branch", "", &hold[1]), branch, NULL) == STET_OK;
+    if (!there) {
+        stet_space_close(*space);
+        *space = NULL;
+    }
+    return there;
+}
+
+/* Does a stored node make the file? */
+static bool is_made(stet_op_ctx *ctx, stet_value args, const char *word) {
+    stet_space *space;
+    int64_t branch;
+    char *piece = NULL, *node = NULL;
+    if (!open_space(ctx, args, &space, &branch))
+        return false;
+    char *path = stet_maker_path(stet_space_root(space), ctx->cwd, word);
+    bool made = path &&
+                stet_maker_find(space, branch, stet_space_root(space), NULL, path, &piece, &node, NULL) == STET_OK &&
+                node;
+    stet_free(path);
+    stet_free(piece);
+    stet_free(node);
+    stet_space_close(space);
+    return made;
+}
+
+/* Is this JSON a pattern? If it can't be read its error is told, unless a node makes the file. */
+static bool holds_pattern(stet_op_ctx *ctx, stet_value args, const char *word, const char *path) {
+    enum { LARGEST = 256 << 20 };
+    stet_buf text = STET_BUF(0);
+    stet_value v = stet_value_null();
+    stet_status status = stet_file_read(path, LARGEST, &text, NULL);
+    if (status == STET_OK)
+        status = stet_json_parse(text.data, text.len, &v, NULL);
+    bool is = status == STET_OK ? stet_value_find(v, "pattern", 7, NULL) : !is_made(ctx, args, word);
+    stet_value_release(v);
+    stet_buf_release(&text);
+    return is;
+}
+
+/* Does the first word name a pattern? Below a stet.toml a word may also name a file that one of its nodes makes. */
+static bool is_pattern(stet_op_ctx *ctx, stet_value args, const char *word, const char *path, bool below) {
+    bool json = ends_with(word, ".json"),
+         program = ends_with(word, ".toml") || ends_with(word, ".js") || ends_with(word, ".mjs");
+    if (!below)
+        return json || program || strchr(word, '/') || stet_file_exists(path);
+    return stet_file_exists(path) && (program || (json && holds_pattern(ctx, args, word, path)));
+}
+
+/* Words as stet prints them name the piece, too: "PIECE/NODE". All of them must name the same one. */
+static stet_status take_pieces(stet_op_ctx *ctx, stet_value args, target *t, stet_error *err) {
+    stet_space *space;
+    int64_t branch;
+    stet_status status = STET_OK;
+    if (stet_value_count(t->nodes) == 0 || !open_space(ctx, args, &space, &branch))
+        return STET_OK;
+    for (size_t i = 0; i < stet_value_count(t->nodes) && status == STET_OK; i++) {
+        stet_value v = stet_value_at(t->nodes, i);
+        char *piece = NULL, *node = NULL;
+        if (!piece_split(space, branch, stet_value_as_string(&v, NULL), &piece, &node))
+            continue;
+        if (t->piece && strcmp(t->piece, piece) != 0)
+            status = stet_fail(err, STET_INVALID, "one run is of one piece, and these nodes are of \"%s\" and \"%s\"",
+                               t->piece, piece);
+        stet_value_put_at(&t->nodes, i, stet_value_string(node));
+        stet_free(node);
+        stet_free(t->piece);
+        t->piece = piece;
+    }
+    stet_space_close(space);
+    if (t->piece) {
+        stet_free(t->pattern);
+        t->pattern = NULL;
+    }
+    return status;
+}
+
+/* The first word is a pattern if a file of that name is one; otherwise it is a node or a file, like the other words. */
+static stet_status find_target(stet_op_ctx *ctx, stet_value args, target *t, stet_error *err) {
     stet_value hold;
     const char *word = stet_value_text_at_or(args, "pattern", "", &hold);
-    *nodes = stet_value_type(stet_value_get(args, "node")) == STET_TYPE_ARRAY
-                 ? stet_value_retain(stet_value_get(args, "node"))
-                 : stet_value_array();
+    *t = (target){.nodes = stet_value_type(stet_value_get(args, "node")) == STET_TYPE_ARRAY
+                               ? stet_value_retain(stet_value_get(args, "node"))
+                               : stet_value_array()};
+    t->pattern = find_upward(ctx->project_dir ? ctx->project_dir : ctx->cwd);
     if (*word) {
-        *path = stet_op_path(ctx, word);
-        size_t len = strlen(word);
-        static const char *const ends[] = {".json", ".toml", ".js", ".mjs"};
-        bool named = strchr(word, '/') != NULL;
-        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-            named |= len > strlen(ends[i]) && strcmp(word + len - strlen(ends[i]), ends[i]) == 0;
-        if (named || stet_file_exists(*path))
-            return STET_OK;
-        stet_free(*path);
+        char *path = stet_op_path(ctx, word);
+        if (is_pattern(ctx, args, word, path, t->pattern != NULL)) {
+            stet_free(t->pattern);
+            t->pattern = path;
+            return take_pieces(ctx, args, t, err);
+        }
+        stet_free(path);
+        stet_value_insert_at(&t->nodes, 0, stet_value_string(word));
     }
-    *path = find_upward(ctx->project_dir ? ctx->project_dir : ctx->cwd);
-    if (!*path) {
-        stet_value_release(*nodes);
-        stet_fail(err, STET_NOT_FOUND,
-                  *word ? "there is no pattern %s, and no " STET_PATTERN_TOML " here or above"
-                        : "there is no " STET_PATTERN_TOML " here or above%s",
-                  word);
-        stet_hint(err, "name a pattern: stet run FILE, or write a " STET_PATTERN_TOML " (docs/pipelines.md)");
-        return STET_NOT_FOUND;
+    return take_pieces(ctx, args, t, err);
+}
+
+/* Is the only word the name of a stored piece? */
+static bool names_piece(stet_op_ctx *ctx, stet_value args, const target *t) {
+    stet_space *space;
+    int64_t branch;
+    stet_piece *p = NULL;
+    if (stet_value_count(t->nodes) != 1 || t->piece || !open_space(ctx, args, &space, &branch))
+        return false;
+    stet_value v = stet_value_at(t->nodes, 0);
+    bool is = stet_piece_load(space, branch, stet_value_as_string(&v, NULL), -1, &p, NULL) == STET_OK;
+    stet_piece_free(p);
+    stet_space_close(space);
+    return is;
+}
+
+static stet_status no_pattern(const target *t, stet_error *err) {
+    stet_value v = stet_value_at(t->nodes, 0);
+    bool word = stet_value_count(t->nodes) > 0;
+    stet_fail(err, STET_NOT_FOUND,
+              word ? "there is no pattern or piece %s, and no " STET_PATTERN_TOML " here or above"
+                   : "there is no " STET_PATTERN_TOML " here or above%s",
+              word ? stet_value_as_string(&v, NULL) : "");
+    stet_hint(err, "name a pattern: stet run FILE, or write a " STET_PATTERN_TOML " (docs/pipelines.md)");
+    return STET_NOT_FOUND;
+}
+
+/* A node comes before a piece of that name. */
+static stet_status drive_target(stet_op_ctx *ctx, stet_value args, stet_drive_spec *spec, target *t, stet_value *result,
+                                stet_error *err) {
+    stet_value hold;
+    const char *piece = stet_value_text_at(args, "piece", &hold);
+    stet_error mine = STET_ERROR_INIT;
+    stet_status status = STET_NOT_FOUND;
+    if (t->piece && piece && strcmp(t->piece, piece) != 0)
+        return stet_fail(err, STET_INVALID, "the nodes are of piece \"%s\", and --piece names \"%s\"", t->piece, piece);
+    spec->pattern = t->pattern;
+    spec->piece = t->piece ? t->piece : piece;
+    spec->nodes = t->nodes;
+    status = t->pattern || t->piece ? piece_drive(ctx, spec, result, &mine) : no_pattern(t, &mine);
+    if (status == STET_NOT_FOUND && !piece && names_piece(ctx, args, t)) {
+        stet_value v = stet_value_at(t->nodes, 0);
+        stet_error_clear(&mine);
+        spec->pattern = NULL;
+        spec->piece = stet_value_as_string(&v, NULL);
+        spec->nodes = stet_value_null();
+        status = piece_drive(ctx, spec, result, &mine);
     }
-    if (*word)
-        stet_value_insert_at(nodes, 0, stet_value_string(word));
-    return STET_OK;
+    if (status != STET_OK)
+        stet_error_move(err, &mine);
+    stet_error_clear(&mine);
+    return status;
 }
 
 /* `stet run search`: neither a pattern nor a node, but a command about runs. */
@@ -92,18 +240,17 @@ static void hint_at_runs(stet_value args, stet_error *err) {
 }
 
 static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
-    stet_value hold[5], nodes;
-    char *path;
-    stet_status status = which_pattern(ctx, args, &path, &nodes, err);
+    stet_value hold[3];
+    target t;
+    stet_status status = find_target(ctx, args, &t, err);
     if (status != STET_OK) {
         hint_at_runs(args, err);
+        release_target(&t);
         return status;
     }
-    stet_drive_spec spec = {.space = stet_value_text_at_or(args, "space", "main", &hold[1]),
-                            .branch = stet_value_text_at_or(args, "branch", "", &hold[2]),
-                            .pattern = path,
-                            .piece = stet_value_text_at(args, "piece", &hold[3]),
-                            .scope = stet_value_text_at(args, "scope", &hold[4]),
+    stet_drive_spec spec = {.space = stet_value_text_at_or(args, "space", "main", &hold[0]),
+                            .branch = stet_value_text_at_or(args, "branch", "", &hold[1]),
+                            .scope = stet_value_text_at(args, "scope", &hold[2]),
                             .set = stet_value_get(args, "set"),
                             .unset = stet_value_get(args, "unset"),
                             .demand = stet_value_get(args, "demand"),
@@ -113,20 +260,19 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
                             .record = stet_value_as_bool(stet_value_get(args, "record")),
                             .watch = stet_value_as_bool(stet_value_get(args, "watch")),
                             .settled = settled,
-                            .nodes = nodes,
+                            .cwd = ctx->cwd,
                             .jobs = (int)stet_value_as_int(stet_value_get(args, "jobs")),
                             .stop_on_failure = !stet_value_as_bool(stet_value_get(args, "keep_going")),
                             .explain = stet_value_as_bool(stet_value_get(args, "explain")),
                             .dry_run = stet_value_as_bool(stet_value_get(args, "dry_run"))};
-    status = piece_drive(ctx, &spec, result, err);
+    status = drive_target(ctx, args, &spec, &t, result, err);
     if (status == STET_INVALID || status == STET_NOT_FOUND)
         hint_at_runs(args, err);
     if (status == STET_OK && spec.watch) { /* each settling was reported when it ended */
         stet_value_release(*result);
         *result = stet_value_null();
     }
-    stet_free(path);
-    stet_value_release(nodes);
+    release_target(&t);
     return status;
 }
 

@@ -4,7 +4,7 @@
 
 #include "drive/drift.h"
 #include "graph/argument.h"
-#include "operation/piece_common.h"
+#include "operation/subject.h"
 #include "operation/text.h"
 #include "scheduler/standing.h"
 
@@ -12,7 +12,8 @@ typedef struct counted {
     const stet_piece *piece;
     const stet_standing *standing;
     /* Each action counts once, by its state: one that failed and is outdated counts as outdated. */
-    size_t states[4], recorded, failed; /* failed: those among them that are counted in another state */
+    size_t states[STET_STATE_ACCEPTED + 1], recorded, failed,
+        through; /* failed: those among them that are counted in another state */
 } counted;
 
 static void count_one(piece_call *c, counted *n, int64_t action) {
@@ -33,6 +34,15 @@ static void count_one(piece_call *c, counted *n, int64_t action) {
     stet_arena_release(&arena);
 }
 
+/* They are up to date, and counted as such; but only because an accepted action is. */
+static void count_through(piece_call *c, counted *n, int64_t action) {
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    n->through += stet_observe_get(c->space, action, &arena, &r, NULL) == STET_OK && stet_piece_has(n->piece, &r.key) &&
+                  stet_standing_state(n->standing, &r) == STET_STATE_STANDS;
+    stet_arena_release(&arena);
+}
+
 /* Counts actions that are not up to date. They are few, or about to run, so that each is looked up by name. */
 static void count_marked(piece_call *c, counted *n, stet_value failures) {
     const stet_standing *s = n->standing;
@@ -40,6 +50,10 @@ static void count_marked(piece_call *c, counted *n, stet_value failures) {
         count_one(c, n, s->marked[i].action);
     for (size_t i = 0; i < s->stale.len && piece_good(c); i++)
         count_one(c, n, s->stale.at[i]);
+    for (size_t i = 0; i < s->accepted.len && piece_good(c); i++)
+        count_one(c, n, s->accepted.at[i]);
+    for (size_t i = 0; i < s->through.len && piece_good(c); i++)
+        count_through(c, n, s->through.at[i]);
     for (size_t i = 0; i < s->missing_count; i++)
         if (stet_piece_has(n->piece, &(stet_action_key){s->missing[i].piece, s->missing[i].scope, NULL})) {
             n->states[STET_STATE_UNKNOWN]++;
@@ -67,7 +81,8 @@ static void count_piece(piece_call *c, const stet_piece *p, stet_value *row) {
         actions > recorded ? actions - recorded : 0;
     stet_value wrong = piece_wrong(c, p);
     if (stet_value_type(wrong) == STET_TYPE_STRING) { /* then nothing about the piece can be trusted */
-        n.states[STET_STATE_UNKNOWN] += n.states[STET_STATE_STANDS];
+        n.states[STET_STATE_UNKNOWN] += n.states[STET_STATE_STANDS] + n.states[STET_STATE_ACCEPTED];
+        n.states[STET_STATE_ACCEPTED] = 0;
         n.states[STET_STATE_STANDS] = 0;
     }
     if (piece_good(c))
@@ -76,7 +91,9 @@ static void count_piece(piece_call *c, const stet_piece *p, stet_value *row) {
     stet_value_put(row, "piece", stet_value_string(p->name));
     stet_value_put(row, "generation", stet_value_int(p->generation));
     stet_value_put(row, "nodes", stet_value_int((int64_t)p->node_count));
-    for (int i = 0; i < 4; i++)
+    if (n.states[STET_STATE_ACCEPTED] > 0 || n.through > 0)
+        stet_value_put(row, "throughAccepted", stet_value_int((int64_t)n.through));
+    for (int i = 0; i <= STET_STATE_ACCEPTED; i++)
         stet_value_put(row, stet_action_state_name((stet_action_state)i), stet_value_int((int64_t)n.states[i]));
     stet_value_put(row, "failed", stet_value_int((int64_t)only_failed));
     if (all_failed > 0)
@@ -200,45 +217,109 @@ static void put_records(piece_call *c, const char *only, stet_value *result) {
     piece_put_absent(c, only, result);
 }
 
+/* What was asked about is one action, or a document. */
+static void put_subject(piece_call *c, const piece_subject *s, stet_value *result) {
+    if (piece_good(c) && s->document)
+        stet_value_put(result, "file", piece_document_value(c, s));
+    if (!piece_good(c) || !s->node)
+        return;
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record r;
+    stet_action_key key = stet_piece_action(s->piece, s->node);
+    stet_value wrong = piece_wrong(c, s->piece), row, list = stet_value_array();
+    piece_find_action(c, &key, &arena, &r);
+    if (piece_good(c)) {
+        const stet_standing *all = piece_standing(c);
+        row = piece_action_value(c, all, &r, piece_state_in(wrong, all, &r), false);
+        stet_value_put(&row, "piece", stet_value_string(s->piece->name));
+        stet_value_push(&list, row);
+    }
+    stet_value_put(result, "actions", list);
+    stet_value_release(wrong);
+    stet_arena_release(&arena);
+}
+
 static stet_status status_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
+    piece_subject s = {0};
     stet_value rows = stet_value_array();
-    char *only;
-    bool more;
-    stet_status status = piece_named(args, &only, err);
-    if (status != STET_OK) {
-        stet_value_release(rows);
-        return status;
-    }
-    if (only)
+    bool more, only = stet_value_type(stet_value_get(args, "piece")) == STET_TYPE_STRING;
+    if (only) {
         piece_begin(ctx, args, PIECE_NOW, &c, err);
-    else
+        piece_subject_find(&c, args, &s);
+    } else {
         piece_begin_list(ctx, args, PIECE_NOW, &c, err);
+    }
     stet_value names = only ? stet_value_array() : piece_names_in(&c, args, PIECES_MAX, &more);
-    if (only && piece_good(&c))
-        add_piece(&c, only, true, &rows);
+    if (s.piece && piece_good(&c))
+        add_piece(&c, s.piece->name, true, &rows);
     for (size_t i = 0; i < stet_value_count(names) && piece_good(&c); i++) {
         stet_value name = stet_value_at(names, i);
         add_piece(&c, stet_value_as_string(&name, NULL), false, &rows);
     }
     *result = stet_value_object();
     stet_value_put(result, "pieces", rows);
+    put_subject(&c, &s, result);
     if (piece_good(&c)) {
         stet_value_put(result, "persist", stet_value_bool(stet_drive_persist(c.project)));
         if (!c.absent) {
-            put_records(&c, only, result);
+            put_records(&c, s.piece ? s.piece->name : NULL, result);
             put_drift(&c, args, result);
         }
     }
-    stet_free(only);
+    piece_subject_release(&s);
     stet_value_release(names);
     return piece_end(&c);
+}
+
+static void render_line(stet_render *r, stet_value v, const char *indent) {
+    stet_value piece = stet_value_get(v, "piece"), node = stet_value_get(v, "action"),
+               state = stet_value_get(v, "state");
+    stet_buf_str(r->out, indent);
+    stet_text_value(r, piece);
+    stet_buf_char(r->out, '/');
+    stet_text_value(r, node);
+    stet_buf_str(r->out, ": ");
+    stet_text_value(r, state);
+    stet_buf_char(r->out, '\n');
+}
+
+/* Of a file or an action that was asked about. False: there was none. */
+static bool render_subject(stet_render *r, stet_value result) {
+    stet_value file = stet_value_get(result, "file"), action = stet_value_at(stet_value_get(result, "actions"), 0);
+    if (stet_value_type(file) == STET_TYPE_OBJECT) {
+        stet_buf text = STET_BUF(0);
+        stet_value readers = stet_value_get(file, "readers");
+        piece_print_document(file, &text);
+        stet_text_plain(r, stet_buf_cstr(&text), text.len);
+        stet_buf_char(r->out, '\n');
+        stet_buf_release(&text);
+        for (size_t i = 0; i < stet_value_count(readers); i++)
+            render_line(r, stet_value_at(readers, i), "  ");
+    } else if (stet_value_type(action) == STET_TYPE_OBJECT) {
+        render_line(r, action, "");
+    }
+    return stet_value_type(file) == STET_TYPE_OBJECT || stet_value_type(action) == STET_TYPE_OBJECT;
+}
+
+static void render_accepted(stet_render *r, stet_value row) {
+    long long accepted = stet_value_as_int(stet_value_get(row, "accepted")),
+              through = stet_value_as_int(stet_value_get(row, "throughAccepted"));
+    if (accepted + through == 0)
+        return;
+    stet_text_value(r, stet_value_get(row, "piece"));
+    stet_buf_printf(
+        r->out, ": %lld accepted, not proved to be up to date; %lld of those that stand depend on accepted results\n",
+        accepted, through);
 }
 
 static void status_render(stet_render *r, stet_value result) {
     stet_value rows = stet_value_get(result, "pieces");
     if (!stet_value_as_bool(stet_value_get(result, "persist")))
         stet_buf_str(r->out, "nothing is recorded: [scheduler] persist = false in config.toml\n");
+    bool subject = render_subject(r, result);
+    if (stet_value_count(rows) == 0 && subject)
+        return;
     if (stet_value_count(rows) == 0) {
         stet_buf_str(r->out, "no pieces; make one with: stet run PATTERN\n");
         return;
@@ -260,6 +341,8 @@ static void status_render(stet_render *r, stet_value result) {
             stet_table_cell(&t, stet_value_find(row, "patternChanged", 14, NULL) ? "changed" : "");
     }
     stet_table_print(&t, r, true);
+    for (size_t i = 0; i < stet_value_count(rows); i++)
+        render_accepted(r, stet_value_at(rows, i));
     piece_render_owed(r, stet_value_get(result, "owed"));
     piece_render_absent(r, result);
     for (size_t i = 0; i < stet_value_count(rows); i++) {
@@ -297,7 +380,8 @@ static const stet_param status_params[] = {{.name = "piece",
                                             .type = STET_PARAM_STRING,
                                             .flags = STET_PARAM_POSITIONAL,
                                             .metavar = "PIECE",
-                                            .summary = "One piece; without it all"},
+                                            .summary = "One piece, one action (PIECE/ACTION), or a file; without it "
+                                                       "all pieces"},
                                            {.name = "drift",
                                             .type = STET_PARAM_BOOL,
                                             .summary = "Ask processes that watch the project whether what they hold in "
@@ -308,7 +392,10 @@ static const stet_param status_params[] = {{.name = "piece",
                                            {0}};
 
 static const stet_example status_examples[] = {
-    {"status", "how everything stands"}, {"status totals", "how one piece stands"}, {0}};
+    {"status", "how everything stands"},
+    {"status totals", "how one piece stands"},
+    {"status totals.json", "which action makes a file, and how those that read it stand"},
+    {0}};
 
 const stet_op stet_ops_status[] = {
     {.name = "status",
@@ -318,16 +405,18 @@ const stet_op stet_ops_status[] = {
          "unknown or failed. unknown: there is no record of it that can be trusted. failed: its last run failed, and "
          "nothing that it read has changed since. Each action is counted once, so the columns add up to the number of "
          "actions. An action that failed and is outdated since counts as dirty, stale or unknown; its error is still "
-         "listed under `failures`. If the pattern file of a piece has changed since its last run, the column PATTERN "
+         "listed under `failures`. accepted: something that it read has changed, and `stet accept` has let its result "
+         "stand. If the pattern file of a piece has changed since its last run, the column PATTERN "
          "says so: then its "
          "result may be outdated though all its actions are up to date. Only looks: changes not processed yet are "
          "listed under `owed`, and left to the next "
          "run.",
      .params = status_params,
-     .result_schema = "{\"type\":\"object\",\"required\":[\"pieces\",\"persist\"],\"properties\":{\"pieces\":{\"type\":"
-                      "\"array\"},\"persist\":{\"type\":\"boolean\"},\"metrics\":{\"type\":\"object\"},"
-                      "\"owed\":{\"type\":[\"object\",\"null\"]},"
-                      "\"drift\":{\"type\":\"object\"},\"absentSpaces\":{\"type\":\"array\"}}}",
+     .result_schema =
+         "{\"type\":\"object\",\"required\":[\"pieces\",\"persist\"],\"properties\":{\"pieces\":{\"type\":"
+         "\"array\"},\"persist\":{\"type\":\"boolean\"},\"metrics\":{\"type\":\"object\"},"
+         "\"owed\":{\"type\":[\"object\",\"null\"]},\"file\":{\"type\":\"object\"},\"actions\":{\"type\":\"array\"},"
+         "\"drift\":{\"type\":\"object\"},\"absentSpaces\":{\"type\":\"array\"}}}",
      .examples = status_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_COMMON,
      .run = status_run,

@@ -37,6 +37,7 @@
     X(stet_ops_run)                                                                                                    \
     X(stet_ops_status)                                                                                                 \
     X(stet_ops_action)                                                                                                 \
+    X(stet_ops_accept)                                                                                                 \
     X(stet_ops_why)                                                                                                    \
     X(stet_ops_file)                                                                                                   \
     X(stet_ops_dag)                                                                                                    \

@@ -10,8 +10,7 @@
 #include "base/map.h"
 #include "base/text.h"
 #include "files/path.h"
-#include "graph/near.h"
-#include "operation/piece_common.h"
+#include "operation/subject.h"
 #include "operation/text.h"
 #include "os/clock.h"
 #include "scheduler/standing.h"
@@ -215,7 +214,7 @@ static void climb_end(climb *k) {
 
 typedef struct why {
     piece_call *c;
-    stet_piece *piece;
+    const stet_piece *piece;
     const stet_standing *standing;
     stet_value failures; /* by node; null: none */
     stet_value wrong;    /* the problem of the piece as a whole; null: none */
@@ -338,6 +337,31 @@ static void explain_stale(const why *w, const char *node, const stet_stale_root 
     stet_arena_release(&arena);
 }
 
+static void explain_accepted(const char *piece, const stet_action_record *r, stet_buf *out) {
+    char text[STET_TIME_TEXT];
+    stet_value v = piece_acceptance(r), reason = stet_value_get(v, "reason");
+    stet_time_print(r->time_ms, text);
+    stet_buf_printf(out,
+                    "%s/%s is accepted: something that it read has changed, and its result was let stand at %s: %s",
+                    piece, r->key.action, text, stet_value_text(&reason, ""));
+    stet_value_release(v);
+}
+
+/* An up-to-date action that depends on an accepted one. */
+static void explain_through(const why *w, const stet_action_record *r, stet_buf *out) {
+    const stet_stale_root *root = stet_standing_through(w->standing, r->action);
+    stet_arena arena = STET_ARENA_INIT;
+    stet_action_record of;
+    if (root && stet_observe_get(root->space, root->action, &arena, &of, NULL) == STET_OK) {
+        stet_buf_str(out, "; it depends on ");
+        piece_print_action(&of.key, out);
+        if (root->space != w->c->space)
+            stet_buf_printf(out, " in space %s", stet_space_name(root->space));
+        stet_buf_str(out, ", which was accepted and is not proved to be up to date");
+    }
+    stet_arena_release(&arena);
+}
+
 /* False: it could not be read; the failure sticks to the call. */
 static bool explain(const why *w, const char *node, stet_value *out) {
     stet_arena arena = STET_ARENA_INIT;
@@ -371,6 +395,8 @@ static bool explain(const why *w, const char *node, stet_value *out) {
                (r.cause.state == STET_STATE_STANDS || r.cause.reason == STET_REASON_PATTERN)) {
         stet_buf_printf(&b, "%s/%s is unknown: %s is not up to date: %s", piece, node, piece,
                         stet_value_as_string(&w->wrong, NULL));
+    } else if (state == STET_STATE_ACCEPTED) {
+        explain_accepted(piece, &r, &b);
     } else if (state != STET_STATE_STANDS) {
         explain_mark(c, &r, &b);
     } else if (failed) {
@@ -379,6 +405,8 @@ static bool explain(const why *w, const char *node, stet_value *out) {
         stet_buf_printf(&b, "%s/%s stands: nothing that it read has changed since sequence %lld", piece, node,
                         (long long)r.observed_at);
     }
+    if (state == STET_STATE_STANDS && !failed)
+        explain_through(w, &r, &b);
     if (!failed && !above && state != STET_STATE_STANDS)
         above = explain_failure_above(w, node, is_command(w, node) ? "; it waits: it " : "; it ", &b);
     for (size_t i = 0; r.observed && i < r.read_count; i++)
@@ -443,6 +471,8 @@ static void add_all(const why *w, stet_value *rows) {
     for (size_t i = 0; i < s->missing_count && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
         if (stet_piece_has(w->piece, &(stet_action_key){s->missing[i].piece, s->missing[i].scope, NULL}))
             add_reason(w, s->missing[i].action, &explained, rows);
+    for (size_t i = 0; i < s->accepted.len && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
+        add_action(w, s->accepted.at[i], &explained, rows);
     for (size_t i = 0; i < s->stale.len && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
         if (s->roots[s->root_of.at[i]].failed || !is_of_piece(w, &s->roots[s->root_of.at[i]]))
             add_action(w, s->stale.at[i], &explained, rows);
@@ -450,8 +480,7 @@ static void add_all(const why *w, stet_value *rows) {
 }
 
 /* Adds the problem of the piece as a whole. */
-static void add_wrong(why *w, stet_value *rows) {
-    w->wrong = piece_wrong(w->c, w->piece);
+static void add_wrong(const why *w, stet_value *rows) {
     if (stet_value_type(w->wrong) != STET_TYPE_STRING)
         return;
     stet_value row = stet_value_object();
@@ -462,80 +491,115 @@ static void add_wrong(why *w, stet_value *rows) {
     stet_value_push(rows, row);
 }
 
-/* PIECE ACTION, PIECE, nothing, or ACTION alone: if there is only one piece, its name may be left out. */
-static stet_status find_subject(piece_call *c, stet_value args, stet_piece **piece, const char **node, stet_value *hold,
-                                stet_error *err) {
-    stet_error mine = STET_ERROR_INIT;
-    *node = stet_value_text_at_or(args, "action", NULL, hold);
-    stet_status status = piece_find(c, args, piece, &mine);
-    if (status == STET_NOT_FOUND && !*node && stet_value_type(stet_value_get(args, "piece")) == STET_TYPE_STRING) {
-        stet_value row = stet_value_null(), none = stet_value_retain(args);
-        stet_piece *only = NULL;
-        const char *name = stet_value_text_at_or(args, "piece", NULL, hold);
-        stet_value_remove(&none, "piece", 5);
-        if (piece_find(c, none, &only, NULL) != STET_OK) {
-            /* there is no piece, or several: only the name can be reported as wrong */
-        } else if (stet_piece_row(c->space, c->branch, only, name, &row, NULL) == STET_OK) {
-            stet_error_clear(&mine);
-            *piece = only;
-            *node = name;
-            status = STET_OK;
-        } else {
-            stet_error_clear(&mine);
-            stet_fail(&mine, STET_NOT_FOUND, "there is no piece \"%s\", and piece \"%s\" has no such node", name,
-                      only->name);
-            stet_piece_hint_node(c->space, c->branch, only, name, &mine);
-            stet_piece_free(only);
-        }
-        stet_value_release(row);
-        stet_value_release(none);
+/* Loads what the explanations of a piece need. */
+static void take_piece(why *w, stet_piece *p) {
+    piece_call *c = w->c;
+    w->piece = p;
+    if (piece_good(c))
+        c->status = stet_observe_failures(c->space, c->branch, p->doc, p->scope, &w->failures, c->err);
+    if (piece_good(c))
+        piece_recall(c->stored, p->name, &w->failures);
+    w->standing = piece_standing(c);
+    w->wrong = piece_wrong(c, p);
+}
+
+static void leave_piece(why *w) {
+    stet_value_release(w->failures);
+    stet_value_release(w->wrong);
+    *w = (why){.c = w->c};
+}
+
+/* Explains an action of a document: the one that makes it, or one that it has made outdated. */
+static void add_row_of(piece_call *c, stet_value row, stet_value *rows) {
+    why w = {.c = c};
+    stet_map explained = {0};
+    stet_value hold[2];
+    stet_piece *p = NULL;
+    if (piece_good(c))
+        c->status =
+            stet_piece_load(c->space, c->branch, stet_value_text_at_or(row, "piece", "", &hold[0]), -1, &p, c->err);
+    if (piece_good(c)) {
+        take_piece(&w, p);
+        add_reason(&w, stet_value_text_at_or(row, "action", "", &hold[1]), &explained, rows);
+        leave_piece(&w);
     }
-    if (status != STET_OK && err)
-        stet_error_move(err, &mine);
-    stet_error_clear(&mine);
-    return status;
+    stet_map_release(&explained);
+    stet_piece_free(p);
+}
+
+/* Who makes the document, and what it has made outdated. */
+static void explain_document(piece_call *c, const piece_subject *s, stet_value *rows, stet_value *result) {
+    stet_value document = piece_document_value(c, s), maker = stet_value_get(document, "maker"),
+               readers = stet_value_get(document, "readers"), row = stet_value_object(), hold;
+    stet_buf text = STET_BUF(0);
+    piece_print_document(document, &text);
+    stet_value_put(&row, "text", stet_value_string_n(stet_buf_cstr(&text), text.len));
+    stet_buf_release(&text);
+    stet_value_push(rows, row);
+    bool made = stet_value_type(maker) == STET_TYPE_OBJECT;
+    if (made)
+        add_row_of(c, maker, rows);
+    for (size_t i = 0; i < stet_value_count(readers) && stet_value_count(*rows) < REASONS_MAX; i++) {
+        stet_value reader = stet_value_at(readers, i);
+        if (stet_value_as_bool(stet_value_get(reader, "changed")))
+            add_row_of(c, reader, rows);
+    }
+    stet_value first = made ? maker : stet_value_at(readers, 0);
+    if (piece_good(c)) {
+        *result = stet_value_object();
+        stet_value_put(result, "piece",
+                       stet_value_string(made || stet_value_count(readers) > 0
+                                             ? stet_value_text_at_or(first, "piece", "", &hold)
+                                             : ""));
+        stet_value_put(result, "file", stet_value_retain(document));
+    }
+    stet_value_release(document);
+}
+
+static void explain_piece(piece_call *c, const piece_subject *s, stet_value *rows, stet_value *result) {
+    why w = {.c = c};
+    stet_map explained = {0};
+    take_piece(&w, s->piece);
+    add_wrong(&w, rows);
+    if (piece_good(c) && s->node)
+        add_reason(&w, s->node, &explained, rows);
+    else if (piece_good(c))
+        add_all(&w, rows);
+    if (piece_good(c)) {
+        *result = stet_value_object();
+        stet_value_put(result, "piece", stet_value_string(s->piece->name));
+        if (!s->node) {
+            piece_put_leads(c, s->piece, result);
+            piece_put_changed(c, s->piece, result);
+        }
+        piece_put_absent(c, s->piece->name, result);
+    }
+    leave_piece(&w);
+    stet_map_release(&explained);
 }
 
 static stet_status why_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     piece_call c;
-    stet_value hold, rows = stet_value_array(), row = stet_value_null();
-    const char *node = NULL;
-    why w = {.c = &c};
-    stet_map explained = {0};
+    piece_subject s;
+    stet_value rows = stet_value_array();
+    *result = stet_value_null();
     piece_begin(ctx, args, PIECE_NOW, &c, err);
-    if (piece_good(&c))
-        c.status = find_subject(&c, args, &w.piece, &node, &hold, err);
-    if (piece_good(&c))
-        c.status = stet_observe_failures(c.space, c.branch, w.piece->doc, w.piece->scope, &w.failures, err);
-    if (piece_good(&c))
-        piece_recall(c.stored, w.piece->name, &w.failures);
-    w.standing = piece_standing(&c);
-    add_wrong(&w, &rows);
-    if (piece_good(&c) && node)
-        c.status = stet_piece_row(c.space, c.branch, w.piece, node, &row, err); /* fails if the action does not exist */
-    if (piece_good(&c) && node)
-        add_reason(&w, node, &explained, &rows);
+    piece_subject_find(&c, args, &s);
+    if (piece_good(&c) && s.document)
+        explain_document(&c, &s, &rows, result);
     else if (piece_good(&c))
-        add_all(&w, &rows);
+        explain_piece(&c, &s, &rows, result);
     stet_value owed = piece_owed(&c);
     if (piece_good(&c)) {
-        *result = stet_value_object();
-        stet_value_put(result, "piece", stet_value_string(w.piece->name));
         stet_value_put(result, "reasons", stet_value_retain(rows));
         stet_value_put(result, "owed", stet_value_retain(owed));
-        if (!node) {
-            piece_put_leads(&c, w.piece, result);
-            piece_put_changed(&c, w.piece, result);
-        }
-        piece_put_absent(&c, w.piece->name, result);
+    } else {
+        stet_value_release(*result);
+        *result = stet_value_null();
     }
-    stet_map_release(&explained);
-    stet_value_release(row);
     stet_value_release(owed);
     stet_value_release(rows);
-    stet_value_release(w.failures);
-    stet_value_release(w.wrong);
-    stet_piece_free(w.piece);
+    piece_subject_release(&s);
     return piece_end(&c);
 }
 
@@ -547,8 +611,10 @@ static void why_render(stet_render *r, stet_value result) {
     }
     piece_render_changed(r, result);
     piece_render_leads(r, result);
-    if (stet_value_count(rows) == 0 && stet_value_count(stet_value_get(result, "leadsTo")) == 0 &&
-        stet_value_type(stet_value_get(result, "patternChanged")) == STET_TYPE_NULL) {
+    if (stet_value_type(stet_value_get(result, "file")) == STET_TYPE_OBJECT) {
+        /* the first row says it all */
+    } else if (stet_value_count(rows) == 0 && stet_value_count(stet_value_get(result, "leadsTo")) == 0 &&
+               stet_value_type(stet_value_get(result, "patternChanged")) == STET_TYPE_NULL) {
         stet_text_value(r, stet_value_get(result, "piece"));
         stet_buf_str(r->out, " stands: nothing is known against any of its actions\n");
     } else if (stet_value_count(rows) == REASONS_MAX)
@@ -562,6 +628,7 @@ static const stet_param why_params[] = {PIECE_PARAM_ONLY_PIECE, PIECE_PARAM_ACTI
 static const stet_example why_examples[] = {
     {"why totals", "why what does not stand does not"},
     {"why totals total", "how one action stands, and why"},
+    {"why totals.json", "which action makes a file, and which actions have read it"},
     {0},
 };
 
@@ -571,11 +638,13 @@ const stet_op stet_ops_why[] = {
      .description =
          "In one sentence for each: over which actions, which cell, written at which sequence, when and by "
          "whom; or which failure it is, and what is as old as that. Where there is only one piece its name may be "
-         "left out, before an action too.",
+         "left out, before an action too. PIECE may also be PIECE/ACTION, or a file: then the answer says which action "
+         "makes the file, how many actions have read it, and which of them are outdated because of it.",
      .params = why_params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"piece\",\"reasons\"],\"properties\":{\"piece\":{\"type\":"
                       "\"string\"},\"reasons\":{\"type\":\"array\"},\"owed\":{\"type\":[\"object\",\"null\"]},"
-                      "\"leadsTo\":{\"type\":\"array\"},\"patternChanged\":{\"type\":\"object\"},\"absentSpaces\":{"
+                      "\"leadsTo\":{\"type\":\"array\"},\"file\":{\"type\":\"object\"},\"patternChanged\":{\"type\":"
+                      "\"object\"},\"absentSpaces\":{"
                       "\"type\":\"array\"}}}",
      .examples = why_examples,
      .flags = STET_OP_READ_ONLY | STET_OP_COMMON,

@@ -236,7 +236,10 @@ stet_status stet_sched_rerun(stet_sched *s, int64_t action, stet_rerun *out, ste
         out->piece = piece ? piece : stet_strdup(was.key.piece);
         out->node = stet_strdup(was.key.action);
     }
-    if (status != STET_OK || !was.observed || was.cause.state != STET_STATE_STANDS || was.run != STET_RUN_ACTION ||
+    if (status == STET_OK && was.accepted && was.cause.state == STET_STATE_STANDS)
+        out->outcome = STET_RERUN_ACCEPTED;
+    if (status != STET_OK || out->outcome == STET_RERUN_ACCEPTED || !was.observed ||
+        was.cause.state != STET_STATE_STANDS || was.run != STET_RUN_ACTION ||
         !stet_hash_equal(was.runtime, s->runtime) || failed_outside(&was)) {
         stet_arena_release(&arena);
         return status;

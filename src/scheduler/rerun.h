@@ -27,6 +27,7 @@ typedef enum stet_rerun_outcome {
     STET_RERUN_DIFFERS,
     STET_RERUN_VARIES,   /* a command: two reruns differ from each other */
     STET_RERUN_LEFT_OUT, /* an effect, a command, a call */
+    STET_RERUN_ACCEPTED, /* something it read has changed, and its result was let stand */
     STET_RERUN_OUTDATED  /* not up to date according to its record */
 } stet_rerun_outcome;
 

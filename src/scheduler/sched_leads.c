@@ -50,8 +50,8 @@ static void add_outdated(leads *l, bool far, int64_t number) {
         return;
     stet_action_state state = stet_standing_state(l->standing, &r);
     const stet_stale_root *root = state == STET_STATE_STALE ? stet_standing_root(l->standing, number) : NULL;
-    if (l->failures ? r.failed || (root && root->failed) : state != STET_STATE_STANDS || r.failed)
-        add(l, far, &r.key, state == STET_STATE_STANDS ? "failed" : stet_action_state_name(state));
+    if (l->failures ? r.failed || (root && root->failed) : !stet_state_holds(state) || r.failed)
+        add(l, far, &r.key, stet_state_holds(state) ? "failed" : stet_action_state_name(state));
 }
 
 /* Actions without a row: the index does not know what they write. */

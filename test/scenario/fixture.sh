@@ -47,6 +47,10 @@ printf 'weights' >model.bin
 cp "$STET_SOURCE/examples/totals.json" .
 "$STET" run totals.json
 
+# accept: an action of another scope that is outdated, because its argument is another one
+"$STET" run totals.json --scope user:ann
+"$STET" -q set --scope user:ann piece:totals:argument/factor 3
+
 # events: a piece with streams
 cp "$STET_SOURCE/examples/counter.json" .
 "$STET" run counter.json

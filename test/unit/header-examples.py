@@ -55,6 +55,8 @@ DECLARED = {
     "src/module/orphan.h": "stet_project *project; stet_files *files; bool (*may_come)(void *, const char *); void *ctx; bool left;",
     "src/drive/leftover.h": "stet_project *project; stet_files *files; bool cancelled(void *); void *ctx;",
     "src/drive/lookout.h": "stet_project *project; stet_files *files; stet_space *space; const char *branch; stet_error why;",
+    "src/operation/subject.h": "piece_call c; stet_value args, *result;",
+    "src/drive/accepted.h": "stet_project *project; ",
     "src/drive/maker.h": "stet_space *space; int64_t branch; const char *root;",
     "src/drive/rerun.h": "stet_project *project;",
     "src/drive/scratch.h": "stet_project *project; void use(stet_project *);",
