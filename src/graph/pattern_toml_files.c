@@ -68,7 +68,7 @@ static bool is_linked(const toml_converter *c, const char *text) {
 
 static bool is_this_file(const toml_converter *c, const char *path) {
     char *full = c->project ? stet_file_join(c->project, path) : stet_strdup(path);
-    bool same = strcmp(full, c->file) == 0;
+    bool same = strcmp(full, c->file) == 0 || toml_is_source(c, full);
     stet_free(full);
     return same;
 }
@@ -87,25 +87,50 @@ static stet_slot *find_name(toml_converter *c, const char *node, size_t node_len
     return slot;
 }
 
-/* "$NODE.NAME": takes the longest node name that matches. Null after a problem. */
-static stet_value node_file(toml_converter *c, const char *text, size_t len, const char *id) {
-    for (size_t dot = len; dot-- > 1;) {
-        stet_value node;
-        if (text[dot] != '.' || !stet_value_find(c->nodes, text, dot, &node))
-            continue;
-        const char *name = text + dot + 1;
-        stet_slot *slot = find_name(c, text, dot, name, len - dot - 1);
-        if (slot) {
-            toml_waits(c, id, text, dot, text - 1, c->outs.at[slot->n].path);
-            return made_by(&c->outs.at[slot->n], NULL);
+/* Adds the file NAME of a node to `list`, or those of all its instances. */
+static void add_node_file(toml_converter *c, const char *text, size_t dot, size_t len, const char *id,
+                          stet_value *list) {
+    const char *name = text + dot + 1;
+    stet_slot *slot = find_name(c, text, dot, name, len - dot - 1);
+    stet_value group = stet_value_null();
+    if (slot) {
+        toml_waits(c, id, text, dot, text - 1, c->outs.at[slot->n].path);
+        stet_value_push(list, made_by(&c->outs.at[slot->n], NULL));
+        return;
+    }
+    bool many = stet_value_find(c->groups, text, dot, &group), found = true;
+    for (size_t i = 0; i < stet_value_count(group) && found; i++) {
+        stet_value one = stet_value_at(group, i);
+        size_t n;
+        const char *instance = stet_value_as_string(&one, &n);
+        slot = find_name(c, instance, n, name, len - dot - 1);
+        found = slot != NULL;
+        if (found) {
+            toml_waits(c, id, instance, n, text - 1, c->outs.at[slot->n].path);
+            stet_value_push(list, made_by(&c->outs.at[slot->n], NULL));
         }
+    }
+    if (!many || !found)
         toml_problem(c, "name one of its `produces`", "node \"%.*s\" produces no file \"%.*s\"", (int)dot, text,
                      (int)(len - dot - 1), name);
-        return stet_value_null();
-    }
+}
+
+/* "$NODE.NAME": takes the longest node name that matches. `sole`: nothing else is in the list. */
+static void node_file(toml_converter *c, const char *text, size_t len, const char *id, bool sole, stet_value *list) {
+    for (size_t dot = len; dot-- > 1;)
+        if (text[dot] == '.' && stet_value_find(c->nodes, text, dot, NULL)) {
+            add_node_file(c, text, dot, len, id, list);
+            return;
+        }
+    for (size_t dot = len; dot-- > 1;)
+        if (text[dot] == '.' && stet_value_find(c->absent, text, dot, NULL)) {
+            if (sole)
+                toml_problem(c, "give this node the same `when`, or write a list: what is left out is left out of it",
+                             "node \"%.*s\" is left out: its `when` is false", (int)dot, text);
+            return;
+        }
     toml_problem(c, "write \"$NODE.FILE\", with a node of this file and a name of its `produces`",
                  "\"$%.*s\" names no node", (int)(len < 200 ? len : 200), text);
-    return stet_value_null();
 }
 
 static bool is_of(const toml_produced *p, const char *id) {
@@ -172,7 +197,7 @@ static void bind_around(toml_converter *c, const char *path, const char *id, ste
 }
 
 /* Converts one entry of `files` and adds its bindings to `list`. */
-static void file_binding(toml_converter *c, stet_value v, const char *id, stet_value *list) {
+static void file_binding(toml_converter *c, stet_value v, const char *id, bool sole, stet_value *list) {
     size_t len;
     if (stet_value_type(v) != STET_TYPE_STRING) {
         toml_problem(c, "write a path, a pattern of paths, or \"$NODE.FILE\"", "a file is given by a string");
@@ -180,9 +205,7 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
     }
     const char *s = stet_value_as_string(&v, &len);
     if (len > 1 && s[0] == '$') {
-        stet_value r = node_file(c, s + 1, len - 1, id);
-        if (stet_value_type(r) != STET_TYPE_NULL)
-            stet_value_push(list, r);
+        node_file(c, s + 1, len - 1, id, sole, list);
         return;
     }
     if (strlen(s) != len) {
@@ -244,9 +267,9 @@ void toml_convert_files(toml_converter *c, const char *member, stet_value files,
         }
         if (stet_value_type(v) == STET_TYPE_ARRAY)
             for (size_t k = 0; k < stet_value_count(v); k++)
-                file_binding(c, stet_value_at(v, k), id, &list);
+                file_binding(c, stet_value_at(v, k), id, false, &list);
         else
-            file_binding(c, v, id, &list);
+            file_binding(c, v, id, true, &list);
         bool many = stet_value_type(v) == STET_TYPE_ARRAY || stet_value_count(list) != 1;
         stet_value_put_n(inputs, key, len, many ? stet_value_retain(list) : stet_value_retain(stet_value_at(list, 0)));
         stet_value_push(names, stet_value_string_n(key, len));
