@@ -95,6 +95,7 @@ typedef struct toml_converter {
     stet_map above;   /* directories of the plain paths in outs */
     stet_map numbers; /* node -> its index */
     STET_VEC(toml_edge) edges;
+    const char *except; /* what the list of files that is being converted leaves out, or NULL (files/glob.h) */
     stet_buf at;
 } toml_converter;
 
