@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/utf8.h"
 
 bool stet_glob_is(const char *text) {
@@ -180,6 +179,14 @@ static const char *exceptions(const char *pattern) {
 size_t stet_glob_len(const char *pattern) {
     const char *at = exceptions(pattern);
     return at ? (size_t)(at - pattern) : strlen(pattern);
+}
+
+void stet_glob_show(const char *pattern, stet_buf *out) {
+    for (const char *at; (at = exceptions(pattern)) != NULL; pattern = at + 1) {
+        stet_buf_add(out, pattern, (size_t)(at - pattern));
+        stet_buf_str(out, ", ");
+    }
+    stet_buf_str(out, pattern);
 }
 
 /* Does one of the exceptions match the path, or a directory above it? */

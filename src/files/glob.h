@@ -19,7 +19,7 @@
 #ifndef STET_FILES_GLOB_H
 #define STET_FILES_GLOB_H
 
-#include "base/error.h"
+#include "base/buf.h"
 
 #define STET_GLOB_MAX     4096
 #define STET_GLOB_EXCEPT  '\x1f'   /* begins an exception, with a "!" behind it */
@@ -27,6 +27,8 @@
 
 /* The length of the pattern without its exceptions. */
 size_t stet_glob_len(const char *pattern);
+/* Appends the pattern for people: "src/x*.c, !src/gen.c". */
+void stet_glob_show(const char *pattern, stet_buf *out);
 bool stet_glob_is(const char *text); /* does it contain a wildcard that is not escaped? */
 /* Checks a pattern: relative, no part is `.` or `..` or empty, brackets are closed. */
 STET_CHECKED stet_status stet_glob_check(const char *pattern, stet_error *err);

@@ -301,7 +301,7 @@ static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_
                 toml_problem(c, "remove the name", "node \"%s\" cannot run after itself", id);
             else {
                 stet_value_push(&before, toml_reference(name, len));
-                toml_waits(c, id, name, len, NULL, NULL);
+                toml_waits_after(c, id, name, len);
             }
         }
         if (stet_value_type(v) != STET_TYPE_ARRAY)

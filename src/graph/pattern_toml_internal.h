@@ -35,6 +35,7 @@ typedef struct toml_produced {
 typedef struct toml_edge {
     size_t from, to;
     char *wanted, *path; /* what is read, and which output that can be; NULL: a value */
+    bool after;          /* it is named in `after` */
 } toml_edge;
 
 typedef struct toml_word {
@@ -167,7 +168,9 @@ void toml_convert_files(toml_converter *c, const char *member, stet_value files,
  * a value. */
 void toml_waits(toml_converter *c, const char *reader, const char *writer, size_t writer_len, const char *wanted,
                 const char *path);
-/* Reports nodes that wait for each other because of files. */
+/* The reader names the writer in `after`. */
+void toml_waits_after(toml_converter *c, const char *reader, const char *writer, size_t writer_len);
+/* Reports nodes that wait for each other. */
 void toml_check_circles(toml_converter *c);
 void toml_release_circles(toml_converter *c);
 /* Computes what is known about the paths of nodes with `each` before any file is looked at (pattern_toml_shape.c). */
