@@ -13,7 +13,7 @@ CXX      ?= g++
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef -Wpointer-arith -Wwrite-strings
 WERROR   ?=
-PKGS     := sqlite3 libcrypto libuv libzstd libutf8proc
+PKGS     := sqlite3 libcrypto libuv libzstd libutf8proc yaml-0.1
 VERSION  := $(shell sed -n 's/^.define STET_VERSION *"\(.*\)"/\1/p' include/stet.h)
 
 # SANITIZE=address or SANITIZE=thread builds the same tree with that sanitizer; use another BUILD directory for it.
@@ -43,11 +43,11 @@ endif
 override CPPFLAGS := -Iinclude -Isrc -D_GNU_SOURCE -DSTET_PREFIX='"$(PREFIX)"' $(CPPFLAGS)
 override CFLAGS   := -std=c11 $(OPT) $(WARN) $(WERROR) -fPIC -fvisibility=hidden -fno-math-errno -pthread $(HARDEN) $(SANFLAGS) $(CFLAGS)
 override LDFLAGS  := $(HARDENLD) $(SANFLAGS) $(LDFLAGS)
-# SQLite, libuv, zstd, utf8proc and libcrypto are linked statically into the program, so that it starts without loading and relocating them;
+# SQLite, libuv, zstd, utf8proc, libyaml and libcrypto are linked statically into the program, so that it starts without loading and relocating them;
 # libstet.so uses the shared ones. CPU time of `stet --version`, process start included (bench/start.c; /bin/true: 0.69 ms): all static 0.92;
 # libcrypto shared 1.80; all shared 2.14. Without PIE it would be 0.85: not worth a program whose addresses are known.
-STATIC   := -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libcrypto.a -lm -ldl -lpthread
-SHARED   := -lsqlite3 -luv -lzstd -lutf8proc -lcrypto -lm -ldl -lpthread
+STATIC   := -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libyaml.a -l:libcrypto.a -lm -ldl -lpthread
+SHARED   := -lsqlite3 -luv -lzstd -lutf8proc -lyaml -lcrypto -lm -ldl -lpthread
 
 # The command line and the MCP server are programs over the library, not part of it.
 SURFACES := cli mcp

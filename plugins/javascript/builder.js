@@ -134,8 +134,11 @@ function binding(value, what, cells, depth = 0) {
 
 const bare = (text) => text.replace(/\/\*[^]*?\*\/|\/\/[^\n]*|'(?:[^'\\\n]|\\[^])*'|"(?:[^"\\\n]|\\[^])*"/g, ' ');
 
-// Names that stand around the function and not in it. Only names of the argument's members are looked for: whatever else
-// is not there is told when the function runs.
+// Names that stand around the function and not in it. Names of the argument's members are looked for, and those that the
+// file declares at the beginning of a line, unless the function has templates or regular expressions, which are not read
+// here. Whatever else is not there is told when the function runs.
+const DECLARED = /^(?:\(?function\([^)]*\)\{\s*;)?(?:const|let|var|function\*?|class)\s+([A-Za-z_$][\w$]*)/gm;
+let declared = [];
 function captured(text, names) {
     const code = bare(text);
     const head = /^\s*(?:function[^(]*)?\(/.test(code) ? code.slice(0, code.search(/=>|\)\s*\{/) + 1) : code.slice(0, code.indexOf('=>'));
@@ -163,6 +166,10 @@ function functionText(fn, what) {
         fail(`${what}: a class is no function`);
     if (!/^(?:function\b|\(|[\w$]+\s*=>)/.test(text))
         fail(`${what}: write it as an arrow function, or with the word function`);
+    const around = declared.length > 0 && !/[`/]/.test(bare(text)) ? captured(text, declared) : null;
+    if (around !== null && !graph.argument.seen.has(around))
+        fail(`${what}${fn.name ? ` (${fn.name})` : ''} uses ${around}, which the file declares outside of it: a function travels as its ` +
+             `text; define it inside of the function, or pass it in: computed({${around}}, ({${around}}) => ...)`);
     const name = captured(text, graph.argument.seen);
     if (name !== null)
         fail(`${what}${fn.name ? ` (${fn.name})` : ''} uses ${name}, which stands outside of it: a function travels as its text; ` +
@@ -408,6 +415,7 @@ const functions = { $truth_, pattern, lift, computed, handler, effect, cell, map
 function evaluate(script) {
     patterns = [];
     graph = null;
+    declared = [...bare(Function.prototype.toString.call(script)).matchAll(DECLARED)].map((found) => found[1]);
     const exported = script(...Object.values(functions));
     const chosen = exported.default instanceof Pattern ? exported.default : patterns.length === 1 ? patterns[0] : null;
     if (chosen === null)

@@ -13,6 +13,7 @@
 #include "drive/estimate.h"
 #include "drive/lookout.h"
 #include "drive/scratch.h"
+#include "files/glob.h"
 #include "files/path.h"
 #include "files/watch.h"
 #include "graph/argument.h"
@@ -479,8 +480,28 @@ static void take_named(void *ctx, const char *id) {
     s->found |= strcmp(id, s->id) == 0;
 }
 
-/* Warns if a pattern matches only directories, since it then yields no files, which its author hardly meant. */
-static stet_status note_directories(driver *d, stet_error *err) {
+static void note_unmatched(driver *d, const char *pattern, const char *directory) {
+    stet_error what = STET_ERROR_INIT;
+    stet_buf shown = STET_BUF(0);
+    stet_glob_show(pattern, &shown);
+    if (directory) {
+        stet_fail(&what, STET_NOT_FOUND, "the pattern \"%s\" matches no file, but the directory %s", stet_buf_cstr(&shown),
+                  directory);
+        stet_hint(&what,
+                  "patterns give files; \"%s/**\" gives those in it and below, and a path without wildcards names a "
+                  "directory as a whole",
+                  stet_buf_cstr(&shown));
+    } else {
+        stet_fail(&what, STET_NOT_FOUND, "the pattern \"%s\" matches no file", stet_buf_cstr(&shown));
+        stet_hint(&what, "correct the pattern, or create the files; paths are seen from the top of the project");
+    }
+    d->spec->note(d->spec->ctx, &what);
+    stet_error_clear(&what);
+    stet_buf_release(&shown);
+}
+
+/* Warns if a pattern of `files` or `each` yields no files, which its author hardly meant. */
+static stet_status note_patterns(driver *d, stet_error *err) {
     int64_t branch;
     stet_names patterns = {0};
     stet_status status = stet_space_branch(d->space, d->spec->branch ? d->spec->branch : "", &branch, err);
@@ -491,19 +512,10 @@ static stet_status note_directories(driver *d, stet_error *err) {
         stet_buf_str(&id, STET_GLOB_PREFIX);
         stet_path_escape(patterns.at[i], &id);
         pattern_search s = {stet_buf_cstr(&id), false};
-        if (directory) /* words of commands are patterns too, and may match directories */
-            status = stet_lookout_names(d->space, branch, d->piece, take_named, &s, err);
-        if (s.found) {
-            stet_error what = STET_ERROR_INIT;
-            stet_fail(&what, STET_NOT_FOUND, "the pattern \"%s\" matches no file, but the directory %s", patterns.at[i],
-                      directory);
-            stet_hint(&what,
-                      "patterns give files; \"%s/**\" gives those in it and below, and a path without wildcards "
-                      "names a directory as a whole",
-                      patterns.at[i]);
-            d->spec->note(d->spec->ctx, &what);
-            stet_error_clear(&what);
-        }
+        /* words of commands are patterns too, and may match nothing */
+        status = stet_lookout_names(d->space, branch, d->piece, take_named, &s, err);
+        if (s.found)
+            note_unmatched(d, patterns.at[i], directory);
         stet_buf_release(&id);
         stet_free(directory);
     }
@@ -561,7 +573,7 @@ static stet_status settle(driver *d, bool first, stet_sched_report *r, stet_erro
         steps[n++] = drive_read_result;
     steps[n++] = note_absent;
     if (first && (r->runs > 0 || d->set_up))
-        steps[n++] = note_directories;
+        steps[n++] = note_patterns;
     if (watch && r->runs > 0)
         steps[n++] = save_files;
     if (!watch)

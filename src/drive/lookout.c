@@ -53,8 +53,8 @@ static void name_node(named *n, stet_value node) {
     }
     for (size_t k = 0; stet_value_type(env) == STET_TYPE_ARRAY && k < stet_value_count(env); k++) {
         stet_value name = stet_value_at(env, k);
-        if (stet_value_type(name) != STET_TYPE_STRING)
-            continue;
+        if (stet_value_type(name) != STET_TYPE_STRING || strchr(stet_value_as_string(&name, NULL), '='))
+            continue; /* "NAME=VALUE" is set */
         char *id = stet_asprintf(STET_ENV_PREFIX "%s", stet_value_as_string(&name, NULL));
         n->each(n->ctx, id);
         stet_free(id);

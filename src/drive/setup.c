@@ -59,8 +59,7 @@ static stet_value source_of(const char *kept, const struct stat *st, int64_t see
     return v;
 }
 
-/* Is the file provably the one from which the piece was set up? */
-static bool same_source(stet_value was, stet_value now) {
+static bool same_file(stet_value was, stet_value now) {
     static const char *const keys[] = {"file", "size", "mtimeNs", "ctimeNs", "inode", "device"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!stet_value_equal(stet_value_get(was, keys[i]), stet_value_get(now, keys[i])))
@@ -100,12 +99,45 @@ static void forget(pattern_file *f) {
     stet_value_release(f->source);
 }
 
+/* The other files that the pattern was made from: {"others": [...]} of its source. They are looked at before they are
+ * read, so a later change shows. */
+typedef struct other_files {
+    const stet_project *project;
+    stet_value seen;
+} other_files;
+
+static void note_other(void *ctx, const char *path) {
+    other_files *o = ctx;
+    pattern_file f;
+    stet_value gone = stet_value_object();
+    stet_value_put(&gone, "file", stet_value_string(path)); /* reading it fails, and so does the pattern */
+    bool there = inspect_file(o->project, path, &f, NULL) == STET_OK;
+    stet_value_push(&o->seen, stet_value_retain(there ? f.source : gone));
+    stet_value_release(gone);
+    forget(&f);
+}
+
+/* Is each file provably the one from which the piece was set up? `now` is what is known of the pattern file itself. */
+static bool same_source(const stet_project *p, stet_value was, stet_value now) {
+    stet_value others = stet_value_get(was, "others");
+    bool same = same_file(was, now);
+    for (size_t i = 0; i < stet_value_count(others) && same; i++) {
+        stet_value other = stet_value_at(others, i);
+        char *path = drive_source_path(p, other);
+        pattern_file f = {0};
+        same = path && inspect_file(p, path, &f, NULL) == STET_OK && same_file(other, f.source);
+        forget(&f);
+        stet_free(path);
+    }
+    return same;
+}
+
 bool drive_source_changed(const stet_project *project, const stet_piece *p) {
     stet_value source = stet_value_get(p->envelope, "source");
     char *path = drive_source_path(project, source);
     pattern_file now = {0};
     bool there = path && inspect_file(project, path, &now, NULL) == STET_OK,
-         changed = there && (p->rebuild || !same_source(source, now.source));
+         changed = there && (p->rebuild || !same_source(project, source, now.source));
     forget(&now);
     stet_free(path);
     return changed;
@@ -176,8 +208,9 @@ static stet_piece *find_piece(const driver *d, const char *name) {
 }
 
 /* Is the piece up to date with the file, which is provably unchanged? Then the file is not even read. */
-static bool is_set_up(const stet_piece *p, const pattern_file *file) {
-    return p && p->marked && !p->rebuild && same_source(stet_value_get(p->envelope, "source"), file->source);
+static bool is_set_up(const driver *d, const stet_piece *p, const pattern_file *file) {
+    return p && p->marked && !p->rebuild &&
+           same_source(d->project, stet_value_get(p->envelope, "source"), file->source);
 }
 
 static stet_status install(driver *d, stet_pattern *pattern, const char *piece, stet_value source, bool own,
@@ -213,12 +246,19 @@ static stet_status set_up_from(driver *d, pattern_file *file, const stet_piece *
     stet_javascript_script script = {
         stet_value_get(stet_value_get(stet_project_config(d->project), "module"), "javascript"), spec->cancelled,
         spec->ctx};
+    other_files others = {d->project, stet_value_array()};
     stet_pattern_checks checks = {.module = stet_module_check,
                                   .script = stet_javascript_pattern,
                                   .script_ctx = &script,
                                   .names = stet_module_names,
+                                  .other = note_other,
+                                  .other_ctx = &others,
                                   .root = stet_project_root(d->project)};
     stet_status status = stet_pattern_load(file->given, &checks, &pattern, NULL, err);
+    if (stet_value_count(others.seen) > 0)
+        stet_value_put(&file->source, "others", others.seen);
+    else
+        stet_value_release(others.seen);
     if (status == STET_OK && !*piece) {
         status = stet_piece_in(pattern->name, spec->scope, piece, err);
         if (status == STET_OK)
@@ -246,7 +286,7 @@ stet_status drive_set_up_again(driver *d, const stet_piece *p, bool own, stet_er
     char *path = drive_source_path(d->project, stet_value_get(p->envelope, "source")), *piece = stet_strdup(p->name);
     stet_status status = inspect_file(d->project, path, &file, err);
     if (status == STET_OK)
-        status = is_set_up(p, &file) ? adjust(d, p, stet_value_null(), own, err)
+        status = is_set_up(d, p, &file) ? adjust(d, p, stet_value_null(), own, err)
                                      : set_up_from(d, &file, p, &piece, own, err);
     if (status != STET_OK)
         stet_fail_in(err, "the pattern of piece \"%s\"", p->name);
@@ -330,13 +370,13 @@ static stet_status set_up_given(driver *d, pattern_file *file, stet_error *err) 
     if (status != STET_OK)
         return status;
     stet_piece *before = find_piece(d, spec->piece ? d->piece : known);
-    if (known && before && same_source(stet_value_get(before->envelope, "source"), file->source))
+    if (known && before && same_source(d->project, stet_value_get(before->envelope, "source"), file->source))
         d->piece = stet_strdup(known);
     else if (!spec->piece) {
         stet_piece_free(before);
         before = NULL;
     }
-    status = is_set_up(before, file) ? adjust(d, before, stet_value_null(), true, err)
+    status = is_set_up(d, before, file) ? adjust(d, before, stet_value_null(), true, err)
                                      : set_up_from(d, file, before, &d->piece, true, err);
     stet_piece_free(before);
     if (status == STET_OK && !spec->piece && (!known || strcmp(known, d->piece) != 0))

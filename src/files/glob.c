@@ -168,23 +168,72 @@ static bool match(const char *p, const char *s, bool below) {
     return *p == 0;
 }
 
+/* The first exception, or NULL: "\x1f!PATTERN". */
+static const char *exceptions(const char *pattern) {
+    const char *at = strchr(pattern, STET_GLOB_EXCEPT);
+    while (at && at[1] != '!')
+        at = strchr(at + 1, STET_GLOB_EXCEPT);
+    return at;
+}
+
+size_t stet_glob_len(const char *pattern) {
+    const char *at = exceptions(pattern);
+    return at ? (size_t)(at - pattern) : strlen(pattern);
+}
+
+void stet_glob_show(const char *pattern, stet_buf *out) {
+    for (const char *at; (at = exceptions(pattern)) != NULL; pattern = at + 1) {
+        stet_buf_add(out, pattern, (size_t)(at - pattern));
+        stet_buf_str(out, ", ");
+    }
+    stet_buf_str(out, pattern);
+}
+
+/* Does one of the exceptions match the path, or a directory above it? */
+static bool is_excepted(const char *at, const char *path) {
+    bool is = false;
+    while (at && !is) {
+        const char *next = exceptions(at + 2);
+        char *one = next ? stet_strndup(at + 2, (size_t)(next - at) - 2) : stet_strdup(at + 2);
+        for (const char *slash = strchr(path, '/'); !is && slash; slash = strchr(slash + 1, '/')) {
+            char *dir = stet_strndup(path, (size_t)(slash - path));
+            is = match(one, dir, false);
+            stet_free(dir);
+        }
+        is = is || match(one, path, false);
+        stet_free(one);
+        at = next;
+    }
+    return is;
+}
+
+static bool match_except(const char *pattern, const char *path, bool below) {
+    const char *at = exceptions(pattern);
+    if (!at)
+        return match(pattern, path, below);
+    char *main = stet_strndup(pattern, (size_t)(at - pattern));
+    bool is = (!*main || match(main, path, below)) && !(*path && is_excepted(at, path));
+    stet_free(main);
+    return is;
+}
+
 bool stet_glob_match(const char *pattern, const char *path) {
-    return *path && match(pattern, path, false);
+    return *path && match_except(pattern, path, false);
 }
 
 bool stet_glob_below(const char *pattern, const char *dir) {
-    return match(pattern, dir, true);
+    return match_except(pattern, dir, true);
 }
 
 size_t stet_glob_prefix(const char *pattern) {
-    size_t end = 0;
-    for (size_t i = 0; pattern[i];) {
+    size_t end = 0, len = stet_glob_len(pattern);
+    for (size_t i = 0; i < len;) {
         size_t n = part_len(pattern + i);
         char part[STET_GLOB_MAX + 1];
         size_t keep = n < STET_GLOB_MAX ? n : STET_GLOB_MAX;
         memcpy(part, pattern + i, keep);
         part[keep] = 0;
-        if (strpbrk(part, "*?[\\") || !pattern[i + n])
+        if (strpbrk(part, "*?[\\") || i + n >= len)
             break;
         end = i + n;
         i += n + 1;
@@ -192,7 +241,7 @@ size_t stet_glob_prefix(const char *pattern) {
     return end;
 }
 
-stet_status stet_glob_check(const char *pattern, stet_error *err) {
+static stet_status check_one(const char *pattern, stet_error *err) {
     if (!*pattern || *pattern == '/' || strlen(pattern) > STET_GLOB_MAX)
         return stet_fail(err, STET_INVALID, "\"%.200s\" is no pattern of files of the project", pattern);
     for (const char *p = pattern;;) {
@@ -214,4 +263,24 @@ stet_status stet_glob_check(const char *pattern, stet_error *err) {
             return STET_OK;
         p += n + 1;
     }
+}
+
+stet_status stet_glob_check(const char *pattern, stet_error *err) {
+    const char *at = exceptions(pattern);
+    if (!at)
+        return check_one(pattern, err);
+    if (strlen(pattern) > STET_GLOB_MAX)
+        return stet_fail(err, STET_INVALID, "\"%.200s\" with its exceptions is longer than %d bytes", pattern,
+                         STET_GLOB_MAX);
+    char *one = stet_strndup(pattern, (size_t)(at - pattern));
+    stet_status status = check_one(one, err);
+    stet_free(one);
+    while (at && status == STET_OK) {
+        const char *next = exceptions(at + 2);
+        one = next ? stet_strndup(at + 2, (size_t)(next - at) - 2) : stet_strdup(at + 2);
+        status = check_one(one, err);
+        stet_free(one);
+        at = next;
+    }
+    return status;
 }

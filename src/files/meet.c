@@ -136,9 +136,11 @@ bool stet_path_meets(const char *text, const char *wanted, bool pattern) {
         return pattern ? stet_glob_match(wanted, text) || stet_glob_below(wanted, text) : overlap(text, wanted);
     tokens made = {0}, want = {0};
     of_text(text, &made);
-    if (pattern)
-        of_pattern(wanted, &want);
-    else
+    if (pattern) { /* exceptions are left out: it may meet more than it will match */
+        char *plain = stet_strndup(wanted, stet_glob_len(wanted));
+        of_pattern(plain, &want);
+        stet_free(plain);
+    } else
         for (const char *p = wanted; *p; p++)
             add(&want, ONE, *p);
     bool yes = meet(&made, &want);

@@ -308,7 +308,8 @@ static stet_status walk(stet_files *f, const char *pattern, stet_files_visit vis
     stet_status status = stet_glob_check(pattern, err);
     if (status != STET_OK)
         return status;
-    bool follow = !strstr(pattern, "**");
+    const char *deep = strstr(pattern, "**");
+    bool follow = !deep || deep >= pattern + stet_glob_len(pattern);
     char *start = stet_strndup(pattern, stet_glob_prefix(pattern));
     if (is_own_directory(f, start))
         stet_free(start);

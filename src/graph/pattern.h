@@ -104,6 +104,12 @@ typedef struct stet_pattern_checks {
     /* Tells which files a node names by its module alone. May be NULL: then nothing is known of that. */
     void (*names)(void *ctx, const char *root, stet_value descriptor, stet_value node, stet_named_fn each,
                   void *each_ctx);
+    /* Called with the path of each further file, absolute or seen from the current directory, before it is read: those
+     * that stet.toml includes or takes parameters from. NULL: no other file can be read. */
+    void (*other)(void *other_ctx, const char *path);
+    void *other_ctx;
+    /* The pattern file as it can be opened, if `file` is not: what it includes is seen from its directory. Or NULL. */
+    const char *path;
     /* The project: files may have other names through the links in it. May be NULL: then paths are taken as text. */
     const char *root;
 } stet_pattern_checks;

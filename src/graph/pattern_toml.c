@@ -9,6 +9,7 @@
 #include "base/toml.h"
 #include "graph/pattern_each.h"
 #include "graph/pattern_toml_internal.h"
+#include "os/sys.h"
 
 static stet_value string_of(const stet_value *v) {
     size_t len;
@@ -83,12 +84,14 @@ static stet_value convert_value(stet_value v) {
 /* Members of a TOML node that are copied to the module of a command, and those that are copied to the node. */
 static const char *const command_members[] = {"depfile",       "env",     "cwd",        "stdout",  "stdin",
                                               "cache",         "timeout", "max-memory", "max-cpu", "max-file-size",
-                                              "allow-outside", "scripts", "place"};
+                                              "allow-outside", "scripts", "place",   "vars"};
 static const char *const node_members[] = {"kind",           "onRestart",    "debounceMs", "throttleMs",
                                            "noDebounce",     "verifier",     "title",      "description",
                                            "argumentSchema", "resultSchema", "metadata"};
 static const char *const other_members[] = {"command", "call",     "python", "javascript", "ref",
                                             "files",   "produces", "inputs", "after",      "each"};
+/* Members that are gone when the nodes are converted: pattern_toml_expand.c. */
+static const char *const expanded_members[] = {"use", "vars", "matrix", "foreach", "when", "name"};
 /* Members that are copied to the module of a call. */
 static const char *const call_members[] = {"args", "retries", "remote", "timeout"};
 /* The same for a function of Python. */
@@ -96,7 +99,8 @@ static const char *const python_members[] = {"interpreter", "limits"};
 
 /* Members of the file that are copied, and those that are converted. */
 static const char *const root_members[] = {"name", "version", "title", "description", "cells", "metadata"};
-static const char *const root_tables[] = {"nodes", "argument", "result", "python"};
+static const char *const root_tables[] = {"nodes",     "argument", "result", "include", "python",
+                                          "templates", "vars",     "params", "env-file"};
 
 static bool listed(const char *const *list, size_t n, const char *key) {
     for (size_t i = 0; i < n; i++)
@@ -124,6 +128,7 @@ static void check_members(toml_converter *c, stet_value node) {
         OFFER(&near, other_members);
         OFFER(&near, command_members);
         OFFER(&near, node_members);
+        OFFER(&near, expanded_members);
         char fix[160];
         if (near.best)
             snprintf(fix, sizeof fix, "did you mean `%s`?", near.best);
@@ -209,6 +214,19 @@ typedef struct waiting {
     const char *id;
 } waiting;
 
+/* "NODE/stdout" of a command that does not keep its standard output. */
+static void check_value(toml_converter *c, const char *s, size_t len, size_t n) {
+    stet_value node, v;
+    if (len - n < 7 || strncmp(s + n, "/stdout", 7) != 0 || (len - n > 7 && s[n + 7] != '/') ||
+        !stet_value_find(c->nodes, s, n, &node) || !stet_value_find(node, "command", 7, NULL) ||
+        stet_value_find(node, "each", 4, NULL))
+        return;
+    if (!stet_value_find(node, "stdout", 6, &v) || stet_value_type(v) != STET_TYPE_STRING ||
+        strcmp(stet_value_as_string(&v, NULL), "log") == 0)
+        toml_problem(c, "say stdout = \"text\" or stdout = \"json\" there",
+                     "the standard output of node \"%.*s\" is no value: it goes to the log", (int)n, s);
+}
+
 static bool waits_for_value(void *ctx, stet_value binding, stet_pathref place) {
     const waiting *w = ctx;
     stet_value text;
@@ -216,8 +234,14 @@ static bool waits_for_value(void *ctx, stet_value binding, stet_pathref place) {
     (void)place;
     if (stet_binding_is_ref(binding) && stet_value_find(binding, "$", 1, &text)) {
         const char *s = stet_value_as_string(&text, &len), *slash = s ? memchr(s, '/', len) : NULL;
-        if (s)
-            toml_waits(w->c, w->id, s, slash ? (size_t)(slash - s) : len, NULL, NULL);
+        size_t n = slash ? (size_t)(slash - s) : len;
+        if (s && stet_value_find(w->c->absent, s, n, NULL))
+            toml_problem(w->c, "give this node the same `when`", "node \"%.*s\" is left out: its `when` is false", (int)n,
+                         s);
+        else if (s)
+            check_value(w->c, s, len, n);
+        if (s && w->id)
+            toml_waits(w->c, w->id, s, n, NULL, NULL);
     }
     return true;
 }
@@ -275,6 +299,8 @@ static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_
             stet_value item = stet_value_at(v, i);
             size_t len;
             const char *name = stet_value_as_string(&item, &len);
+            if (name && stet_value_find(c->absent, name, len, NULL))
+                continue;
             if (!name || !stet_value_find(c->nodes, name, len, NULL))
                 toml_problem(c, "name nodes of this file", "`after` names \"%.100s\", which is not a node",
                              name ? name : "");
@@ -282,7 +308,7 @@ static void convert_node(toml_converter *c, const char *id, size_t id_len, stet_
                 toml_problem(c, "remove the name", "node \"%s\" cannot run after itself", id);
             else {
                 stet_value_push(&before, toml_reference(name, len));
-                toml_waits(c, id, name, len, NULL, NULL);
+                toml_waits_after(c, id, name, len);
             }
         }
         if (stet_value_type(v) != STET_TYPE_ARRAY)
@@ -375,7 +401,11 @@ static stet_value convert_root(toml_converter *c) {
     toml_look_beside(c, &list);
     stet_value_put(&made, "nodes", list);
     if (stet_value_find(c->root, "result", 6, &v)) {
-        stet_value_put(&made, "result", convert_value(v));
+        stet_value result = convert_value(v);
+        toml_enter(c, "result", 6);
+        stet_binding_walk(result, waits_for_value, &(waiting){c, NULL});
+        toml_leave(c, 0);
+        stet_value_put(&made, "result", result);
     } else if (stet_value_count(c->nodes) > NAMED_MAX) {
         stet_value_put(&made, "wanted", stet_value_string("all"));
     } else { /* everything is wanted */
@@ -393,7 +423,9 @@ static stet_value convert_root(toml_converter *c) {
 static void release(toml_converter *c) {
     toml_release_files(c);
     toml_release_circles(c);
+    toml_release_sources(c);
     stet_value_release(c->root);
+    stet_value_release(c->nodes);
     stet_buf_release(&c->at);
 }
 
@@ -402,20 +434,47 @@ bool stet_pattern_is_toml(const char *file) {
     return len > 5 && strcmp(file + len - 5, ".toml") == 0;
 }
 
+/* The pattern file becomes the first of the files. */
+static stet_status read_first(toml_converter *c, stet_error *err) {
+    struct stat st;
+    const char *path = c->checks && c->checks->path ? c->checks->path : c->file;
+    toml_file first = {.shown = stet_strdup(c->file), .path = stet_strdup(path), .len = c->len};
+    first.text = stet_alloc(c->len + 1);
+    memcpy(first.text, c->text, c->len);
+    first.text[c->len] = 0;
+    if (c->checks && c->checks->other && stet_sys_stat(path, &st) == 0) {
+        first.device = st.st_dev;
+        first.inode = st.st_ino;
+    }
+    stet_status status = stet_toml_parse(first.text, first.len, &first.root, err);
+    if (status != STET_OK)
+        first.root = stet_value_null();
+    *stet_vec_add(&c->files) = first;
+    c->root = stet_value_retain(first.root);
+    return status;
+}
+
 static stet_status convert(toml_converter *c, stet_value *json, stet_value *problems, stet_error *err) {
     stet_error inner = STET_ERROR_INIT;
     c->problems = stet_value_array();
     c->at = (stet_buf)STET_BUF(STET_PATH_MAX_BYTES);
-    if (stet_toml_parse(c->text, c->len, &c->root, &inner) != STET_OK) {
-        c->root = stet_value_null();
+    c->expanding = true;
+    if (read_first(c, &inner) != STET_OK) {
         toml_add_syntax(c, &inner);
         return toml_say(c, problems, err);
     }
     check_root(c);
     check_python(c);
-    c->nodes = stet_value_get(c->root, "nodes");
-    if (stet_value_type(c->nodes) != STET_TYPE_OBJECT)
+    if (!toml_read_sources(c))
+        return toml_say(c, problems, err);
+    bool some = false;
+    for (size_t i = 0; i < c->files.len; i++)
+        some |= stet_value_find(c->files.at[i].root, "nodes", 5, NULL);
+    if (!some)
         toml_problem(c, "add [nodes.NAME] with a `command`", "%s", "there are no nodes in it");
+    toml_expand(c);
+    if (stet_value_count(c->problems) > 0)
+        return toml_say(c, problems, err);
     for (size_t i = 0; i < stet_value_count(c->nodes); i++) {
         size_t len;
         const char *id = stet_value_key_at(c->nodes, i, &len);
@@ -432,9 +491,9 @@ static stet_status convert(toml_converter *c, stet_value *json, stet_value *prob
     return STET_OK;
 }
 
-stet_status stet_pattern_toml_convert(const char *file, const char *text, size_t len, stet_value *json,
-                                      stet_value *problems, stet_error *err) {
-    toml_converter c = {.file = file, .text = text, .len = len};
+stet_status stet_pattern_toml_convert(const char *file, const char *text, size_t len, const stet_pattern_checks *checks,
+                                      stet_value *json, stet_value *problems, stet_error *err) {
+    toml_converter c = {.file = file, .text = text, .len = len, .checks = checks};
     stet_status status = convert(&c, json, problems, err);
     if (status == STET_OK) {
         if (problems)
@@ -448,7 +507,8 @@ stet_status stet_pattern_toml_convert(const char *file, const char *text, size_t
 
 stet_status stet_pattern_toml_parse(const char *file, const char *text, size_t len, const stet_pattern_checks *checks,
                                     stet_pattern **out, stet_value *problems, stet_error *err) {
-    toml_converter c = {.file = file, .text = text, .len = len, .project = checks ? checks->root : NULL};
+    toml_converter c = {
+        .file = file, .text = text, .len = len, .checks = checks, .project = checks ? checks->root : NULL};
     stet_value json, found = stet_value_null();
     stet_error inner = STET_ERROR_INIT;
     stet_status status = convert(&c, &json, problems, err);

@@ -1,7 +1,7 @@
 /* pattern_toml.h - patterns written in TOML (stet.toml), made for pipelines of commands over files.
  *
  *     stet_value json, problems;
- *     stet_status status = stet_pattern_toml_convert("stet.toml", text, len, &json, &problems, &err); // the JSON form
+ *     stet_status status = stet_pattern_toml_convert("stet.toml", text, len, &checks, &json, &problems, &err); // JSON
  *     stet_pattern *pattern; // or checked too
  *     status = stet_pattern_toml_parse("stet.toml", text, len, &checks, &pattern, &problems, &err);
  *
@@ -20,6 +20,11 @@
  *   inputs.x = "$other/rows"           input x: {"$": "other/rows"}; "$$" at the start is one dollar
  *   each.src = "src/x*.c"              a command for each file: two nodes (pattern_each.h)
  *   after = ["other"]                  input "after": [{"$": "other"}]
+ *   command = "cc {flags}"             module {..., "vars": {"flags": VALUE}} if `flags` is none of the node's own names
+ *   include, templates, vars, matrix,  nothing of their own: they are expanded first (pattern_toml_expand.c)
+ *   foreach, when, params, env-file
+ *
+ * Other files are read only if checks->other is given.
  *
  * Errors name line and column of the TOML text. Ownership as in pattern.h.
  */
@@ -32,7 +37,8 @@
 
 /* Is this a pattern in TOML by its name? */
 bool stet_pattern_is_toml(const char *file);
-STET_CHECKED stet_status stet_pattern_toml_convert(const char *file, const char *text, size_t len, stet_value *json,
+STET_CHECKED stet_status stet_pattern_toml_convert(const char *file, const char *text, size_t len,
+                                                   const stet_pattern_checks *checks, stet_value *json,
                                                    stet_value *problems, stet_error *err);
 STET_CHECKED stet_status stet_pattern_toml_parse(const char *file, const char *text, size_t len,
                                                  const stet_pattern_checks *checks, stet_pattern **out,

@@ -68,7 +68,7 @@ static bool is_linked(const toml_converter *c, const char *text) {
 
 static bool is_this_file(const toml_converter *c, const char *path) {
     char *full = c->project ? stet_file_join(c->project, path) : stet_strdup(path);
-    bool same = strcmp(full, c->file) == 0;
+    bool same = strcmp(full, c->file) == 0 || toml_is_source(c, full);
     stet_free(full);
     return same;
 }
@@ -87,25 +87,57 @@ static stet_slot *find_name(toml_converter *c, const char *node, size_t node_len
     return slot;
 }
 
-/* "$NODE.NAME": takes the longest node name that matches. Null after a problem. */
-static stet_value node_file(toml_converter *c, const char *text, size_t len, const char *id) {
-    for (size_t dot = len; dot-- > 1;) {
-        stet_value node;
-        if (text[dot] != '.' || !stet_value_find(c->nodes, text, dot, &node))
-            continue;
-        const char *name = text + dot + 1;
-        stet_slot *slot = find_name(c, text, dot, name, len - dot - 1);
-        if (slot) {
-            toml_waits(c, id, text, dot, text - 1, c->outs.at[slot->n].path);
-            return made_by(&c->outs.at[slot->n], NULL);
-        }
+/* Adds an output that is named by its node, unless the list makes an exception of it. */
+static void add_made(toml_converter *c, size_t out, const char *node, size_t node_len, const char *wanted,
+                     const char *id, stet_value *list) {
+    const toml_produced *p = &c->outs.at[out];
+    if (c->except && !p->each && !stet_glob_match(c->except, p->path))
+        return;
+    toml_waits(c, id, node, node_len, wanted, p->path);
+    stet_value_push(list, made_by(p, p->each ? c->except : NULL));
+}
+
+/* Adds the file NAME of a node to `list`, or those of all its instances. */
+static void add_node_file(toml_converter *c, const char *text, size_t dot, size_t len, const char *id,
+                          stet_value *list) {
+    const char *name = text + dot + 1;
+    stet_slot *slot = find_name(c, text, dot, name, len - dot - 1);
+    stet_value group = stet_value_null();
+    if (slot) {
+        add_made(c, slot->n, text, dot, text - 1, id, list);
+        return;
+    }
+    bool many = stet_value_find(c->groups, text, dot, &group), found = true;
+    for (size_t i = 0; i < stet_value_count(group) && found; i++) {
+        stet_value one = stet_value_at(group, i);
+        size_t n;
+        const char *instance = stet_value_as_string(&one, &n);
+        slot = find_name(c, instance, n, name, len - dot - 1);
+        found = slot != NULL;
+        if (found)
+            add_made(c, slot->n, instance, n, text - 1, id, list);
+    }
+    if (!many || !found)
         toml_problem(c, "name one of its `produces`", "node \"%.*s\" produces no file \"%.*s\"", (int)dot, text,
                      (int)(len - dot - 1), name);
-        return stet_value_null();
-    }
+}
+
+/* "$NODE.NAME": takes the longest node name that matches. `sole`: nothing else is in the list. */
+static void node_file(toml_converter *c, const char *text, size_t len, const char *id, bool sole, stet_value *list) {
+    for (size_t dot = len; dot-- > 1;)
+        if (text[dot] == '.' && stet_value_find(c->nodes, text, dot, NULL)) {
+            add_node_file(c, text, dot, len, id, list);
+            return;
+        }
+    for (size_t dot = len; dot-- > 1;)
+        if (text[dot] == '.' && stet_value_find(c->absent, text, dot, NULL)) {
+            if (sole)
+                toml_problem(c, "give this node the same `when`, or write a list: what is left out is left out of it",
+                             "node \"%.*s\" is left out: its `when` is false", (int)dot, text);
+            return;
+        }
     toml_problem(c, "write \"$NODE.FILE\", with a node of this file and a name of its `produces`",
                  "\"$%.*s\" names no node", (int)(len < 200 ? len : 200), text);
-    return stet_value_null();
 }
 
 static bool is_of(const toml_produced *p, const char *id) {
@@ -172,7 +204,7 @@ static void bind_around(toml_converter *c, const char *path, const char *id, ste
 }
 
 /* Converts one entry of `files` and adds its bindings to `list`. */
-static void file_binding(toml_converter *c, stet_value v, const char *id, stet_value *list) {
+static void file_binding(toml_converter *c, stet_value v, const char *id, bool sole, stet_value *list) {
     size_t len;
     if (stet_value_type(v) != STET_TYPE_STRING) {
         toml_problem(c, "write a path, a pattern of paths, or \"$NODE.FILE\"", "a file is given by a string");
@@ -180,9 +212,7 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
     }
     const char *s = stet_value_as_string(&v, &len);
     if (len > 1 && s[0] == '$') {
-        stet_value r = node_file(c, s + 1, len - 1, id);
-        if (stet_value_type(r) != STET_TYPE_NULL)
-            stet_value_push(list, r);
+        node_file(c, s + 1, len - 1, id, sole, list);
         return;
     }
     if (strlen(s) != len) {
@@ -191,6 +221,10 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
     }
     if (!stet_glob_is(s)) {
         char *path = normal(c, s);
+        if (path && c->except && !stet_glob_match(c->except, path)) {
+            stet_free(path);
+            return;
+        }
         if (!path)
             return;
         stet_slot *slot = stet_map_get(&c->paths, path, strlen(path));
@@ -212,9 +246,14 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
     stet_error err = STET_ERROR_INIT;
     while (s[0] == '.' && s[1] == '/')
         s += 2;
+    stet_buf whole = STET_BUF(0);
+    stet_buf_str(&whole, s);
+    stet_buf_str(&whole, c->except ? c->except : "");
+    s = stet_buf_cstr(&whole);
     if (stet_glob_check(s, &err) != STET_OK) {
         toml_problem(c, "write a pattern such as \"src/*.c\" or \"data/**/*.csv\"", "%s", err.message);
         stet_error_clear(&err);
+        stet_buf_release(&whole);
         return;
     }
     stet_value_push(list, link_to(STET_GLOB_PREFIX, s));
@@ -224,6 +263,42 @@ static void file_binding(toml_converter *c, stet_value v, const char *id, stet_v
             bind_output(c, p, s, s, id, list);
     }
     each_file(c, s, true, s, id, list);
+    stet_buf_release(&whole);
+}
+
+static bool is_except(stet_value v) {
+    return stet_value_type(v) == STET_TYPE_STRING && *stet_value_as_string(&v, NULL) == '!';
+}
+
+/* What the list leaves out: "!PATTERN", for all that is in it. As exceptions of a pattern; caller frees. NULL: nothing. */
+static char *except_of(toml_converter *c, stet_value list) {
+    stet_buf out = STET_BUF(0);
+    bool rest = false;
+    for (size_t i = 0; i < stet_value_count(list); i++) {
+        stet_value v = stet_value_at(list, i);
+        stet_error err = STET_ERROR_INIT;
+        rest |= !is_except(v);
+        if (!is_except(v))
+            continue;
+        size_t len;
+        const char *s = stet_value_as_string(&v, &len) + 1, *wrong = strlen(s) + 1 != len ? "a NUL character" : NULL;
+        while (s[0] == '.' && s[1] == '/')
+            s += 2;
+        if (!wrong && (strchr(s, STET_GLOB_EXCEPT) || stet_glob_check(s, &err) != STET_OK))
+            wrong = err.status != STET_OK ? err.message : "a control character in a pattern";
+        if (wrong)
+            toml_problem(c, "write what is left out as a pattern, such as \"!src/gen.c\" or \"!src/gen/**\"", "%s",
+                         wrong);
+        else
+            stet_buf_printf(&out, STET_GLOB_EXCEPTS "%s", s);
+        stet_error_clear(&err);
+    }
+    if (out.len && !rest)
+        toml_problem(c, "begin with what is taken in: [\"src/*.c\", \"!src/gen.c\"]",
+                     "the list only says what is left out");
+    char *made = out.len ? stet_buf_take(&out, NULL) : NULL;
+    stet_buf_release(&out);
+    return made;
 }
 
 /* Converts to {NAME: ...}; a single string or list is named "in". */
@@ -242,11 +317,18 @@ void toml_convert_files(toml_converter *c, const char *member, stet_value files,
             toml_problem(c, "give one of them another name", "there is an input \"%.100s\" already", key);
             stet_value_remove(inputs, key, len);
         }
-        if (stet_value_type(v) == STET_TYPE_ARRAY)
-            for (size_t k = 0; k < stet_value_count(v); k++)
-                file_binding(c, stet_value_at(v, k), id, &list);
-        else
-            file_binding(c, v, id, &list);
+        if (is_except(v))
+            toml_problem(c, "write a list: [\"src/*.c\", \"!src/gen.c\"]; a file whose name begins with ! is \"./!NAME\"",
+                         "\"!\" begins what is left out of a list");
+        char *except = stet_value_type(v) == STET_TYPE_ARRAY ? except_of(c, v) : NULL;
+        c->except = except;
+        for (size_t k = 0; stet_value_type(v) == STET_TYPE_ARRAY && k < stet_value_count(v); k++)
+            if (!is_except(stet_value_at(v, k)))
+                file_binding(c, stet_value_at(v, k), id, false, &list);
+        if (stet_value_type(v) != STET_TYPE_ARRAY && !is_except(v))
+            file_binding(c, v, id, true, &list);
+        c->except = NULL;
+        stet_free(except);
         bool many = stet_value_type(v) == STET_TYPE_ARRAY || stet_value_count(list) != 1;
         stet_value_put_n(inputs, key, len, many ? stet_value_retain(list) : stet_value_retain(stet_value_at(list, 0)));
         stet_value_push(names, stet_value_string_n(key, len));
@@ -331,7 +413,7 @@ static bool is_wanted(toml_converter *c, const char *text) {
                     const char *s = stet_value_type(item) == STET_TYPE_STRING ? stet_value_as_string(&item, NULL) : "";
                     while (s[0] == '.' && s[1] == '/')
                         s += 2;
-                    if (*s && *s != '$' && stet_path_meets(text, s, stet_glob_is(s)))
+                    if (*s && *s != '$' && *s != '!' && stet_path_meets(text, s, stet_glob_is(s)))
                         return true;
                 }
             }

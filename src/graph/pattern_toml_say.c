@@ -7,16 +7,35 @@
 
 #include "base/toml.h"
 
+/* Where the pointer into the expanded pattern leads in the files as they were written. Caller frees. */
+static char *as_written(const toml_converter *c, const char *pointer, size_t *file) {
+    *file = c->expanding ? c->in : 0;
+    if (c->expanding || strncmp(pointer, "/nodes/", 7) != 0)
+        return stet_strdup(pointer);
+    const char *id = pointer + 7, *member = id + strcspn(id, "/"), *rest = *member ? member + 1 : member;
+    rest += strcspn(rest, "/");
+    const stet_slot *slot = *member ? stet_map_get(&c->origins, id, (size_t)(rest - id)) : NULL;
+    if (!slot) {
+        slot = stet_map_get(&c->origins, id, (size_t)(member - id));
+        rest = member;
+    }
+    if (!slot)
+        return stet_strdup(pointer);
+    *file = c->origin.at[slot->n].file;
+    return stet_asprintf("%s%s", c->origin.at[slot->n].pointer, rest);
+}
+
 void toml_add_problem(toml_converter *c, const char *pointer, const char *message, const char *fix) {
     if (stet_value_count(c->problems) >= STET_PATTERN_MAX_PROBLEMS)
         return;
-    size_t line, column;
+    size_t line, column, file;
     stet_value p = stet_value_object(), v;
-    stet_value_put(&p, "file", stet_value_string(c->file));
     /* A problem with something that is absent is reported at the nearest thing that exists. */
-    char *place = stet_strdup(pointer);
+    char *place = as_written(c, pointer, &file);
+    const toml_file *f = &c->files.at[file];
+    stet_value_put(&p, "file", stet_value_string(f->shown));
     for (;;) {
-        if (*place && stet_toml_locate(c->text, c->len, place, &line, &column)) {
+        if (*place && stet_toml_locate(f->text, f->len, place, &line, &column)) {
             stet_value_put(&p, "line", stet_value_int((int64_t)line));
             stet_value_put(&p, "column", stet_value_int((int64_t)column));
             break;
@@ -65,7 +84,7 @@ void toml_leave(toml_converter *c, size_t mark) {
 
 void toml_add_syntax(toml_converter *c, stet_error *why) {
     stet_value p = stet_value_object();
-    stet_value_put(&p, "file", stet_value_string(c->file));
+    stet_value_put(&p, "file", stet_value_string(c->files.at[c->in].shown));
     unsigned line, column;
     int said = 0; /* bytes of the message that name the place, which is a separate member here */
     if (sscanf(why->message, "line %u, column %u: %n", &line, &column, &said) == 2) {
@@ -82,12 +101,13 @@ void toml_add_syntax(toml_converter *c, stet_error *why) {
 stet_status toml_say(toml_converter *c, stet_value *problems, stet_error *err) {
     stet_value first = stet_value_at(c->problems, 0), message = stet_value_get(first, "message"),
                fix = stet_value_get(first, "fix");
-    stet_value line = stet_value_get(first, "line");
+    stet_value line = stet_value_get(first, "line"), shown = stet_value_get(first, "file");
     if (stet_value_type(line) == STET_TYPE_INT)
-        stet_fail(err, STET_INVALID, "%s, line %lld: %s", c->file, (long long)stet_value_as_int(line),
-                  stet_value_as_string(&message, NULL));
+        stet_fail(err, STET_INVALID, "%s, line %lld: %s", stet_value_as_string(&shown, NULL),
+                  (long long)stet_value_as_int(line), stet_value_as_string(&message, NULL));
     else
-        stet_fail(err, STET_INVALID, "%s: %s", c->file, stet_value_as_string(&message, NULL));
+        stet_fail(err, STET_INVALID, "%s: %s", stet_value_as_string(&shown, NULL),
+                  stet_value_as_string(&message, NULL));
     stet_hint(err, "%s", stet_value_as_string(&fix, NULL));
     if (problems)
         *problems = c->problems;

@@ -105,8 +105,16 @@ static bool fill(toml_converter *c, const toml_produced *p, int steps, stet_buf 
 }
 
 static bool source_shape(toml_converter *c, stet_value each, int steps, stet_buf *out) {
-    while (stet_value_type(each) == STET_TYPE_ARRAY && stet_value_count(each) == 1)
-        each = stet_value_at(each, 0);
+    size_t taken = 0, last = 0;
+    for (size_t i = 0; stet_value_type(each) == STET_TYPE_ARRAY && i < stet_value_count(each); i++) {
+        const char *one = stet_value_at_string(each, i, NULL);
+        if (!one || *one != '!') { /* what is left out changes no shape */
+            taken++;
+            last = i;
+        }
+    }
+    if (taken == 1)
+        each = stet_value_at(each, last);
     const char *s = stet_value_type(each) == STET_TYPE_STRING ? stet_value_as_string(&each, NULL) : NULL;
     if (!s || steps == 0)
         return false;

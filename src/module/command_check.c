@@ -10,7 +10,7 @@
 static const char *const members[] = {
     "type",          "argv",          "shell",   "produces", "files",          "depfile",      "env",
     "cwd",           "stdout",        "stdin",   "timeout",  "cache",          "max-memory",   "max-cpu",
-    "max-file-size", "allow-outside", "scripts", "place",    "argumentSchema", "resultSchema", "metadata"};
+    "max-file-size", "allow-outside", "scripts", "place",    "vars",           "argumentSchema", "resultSchema", "metadata"};
 
 static const char *text_of(const stet_value *v, size_t *len) {
     size_t n;
@@ -49,6 +49,22 @@ static stet_status is_empty(stet_error *err, const char *member) {
     stet_fail(err, STET_INVALID, "the command is empty: nothing stands in \"%s\"", member);
     stet_hint(err, "write [\"PROGRAM\", \"ARGUMENT\"], or a string for a shell");
     return STET_INVALID;
+}
+
+/* Names that the command fills in: texts, numbers, booleans and lists of these. */
+static bool all_words(stet_value vars) {
+    for (size_t i = 0; i < stet_value_count(vars); i++) {
+        stet_value v = stet_value_at(vars, i);
+        bool list = stet_value_type(v) == STET_TYPE_ARRAY;
+        for (size_t k = 0; k < (list ? stet_value_count(v) : 1); k++) {
+            stet_value one = list ? stet_value_at(v, k) : v;
+            stet_type t = stet_value_type(one);
+            if (t == STET_TYPE_NULL || t == STET_TYPE_ARRAY || t == STET_TYPE_OBJECT ||
+                (t == STET_TYPE_STRING && !text_of(&one, NULL)))
+                return false;
+        }
+    }
+    return true;
 }
 
 static stet_status check_files(stet_value d, stet_value node, stet_error *err) {
@@ -111,12 +127,16 @@ stet_status command_check(stet_value d, stet_value node, stet_error *err) {
             stet_value item = stet_value_at(v, i);
             const char *name =
                 stet_value_type(v) == STET_TYPE_OBJECT ? stet_value_key_at(v, i, &len) : text_of(&item, &len);
-            fine = env_name(name, len);
+            const char *sign = stet_value_type(v) == STET_TYPE_ARRAY && name ? strchr(name, '=') : NULL;
+            fine = name && env_name(name, sign ? (size_t)(sign - name) : len);
         }
         if (!fine)
             return wrong(err, "env", "is neither a list of names nor an object of strings",
-                         "write [\"CC\"] to pass variables on, or {\"CC\": \"gcc\"} to set them");
+                         "write [\"CC\"] to pass variables on, or {\"CC\": \"gcc\"} to set them; [\"CC\", \"A=b\"] does both");
     }
+    if (stet_value_find(d, "vars", 4, &v) && (stet_value_type(v) != STET_TYPE_OBJECT || !all_words(v)))
+        return wrong(err, "vars", "is no object of texts, numbers, booleans and lists of these",
+                     "write {\"NAME\": \"WORD\"} or {\"NAME\": [\"WORD\", \"WORD\"]}");
     if (stet_value_find(d, "timeout", 7, &v) && stet_units_ms(v) < 0)
         return wrong(err, "timeout", "is no time", "write seconds, or \"90s\", \"10m\", \"2h\"");
     static const char *const sizes[] = {"max-memory", "max-file-size"};

@@ -96,8 +96,31 @@ static bool list(command_filler *f, const char *name, size_t len, command_words 
     return true;
 }
 
+static void add_text(command_filler *f, stet_value v, const char *name, size_t len, command_words *out) {
+    size_t text_len;
+    const char *s = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &text_len) : NULL;
+    if (s && strlen(s) != text_len && !f->failed) {
+        f->failed = true;
+        stet_fail(f->err, STET_FAILED, "%s: its input \"%.*s\" holds a NUL, which cannot be part of an argument",
+                  f->run->name, (int)len, name);
+        stet_hint(f->err, "pass the value on standard input (stdin = true), or write it to a file");
+    }
+    command_words_add(out, s ? stet_strndup(s, text_len) : stet_json_print(v, STET_JSON_CANONICAL, NULL));
+}
+
+/* A name of `vars`: a word, or as many as its list has. */
+static bool constant(command_filler *f, const char *name, size_t len, command_words *out) {
+    stet_value v, vars = stet_value_get(stet_run_descriptor(f->run), "vars");
+    if (!stet_value_find(vars, name, len, &v))
+        return false;
+    bool list = stet_value_type(v) == STET_TYPE_ARRAY;
+    for (size_t i = 0; i < (list ? stet_value_count(v) : 1); i++)
+        add_text(f, list ? stet_value_at(v, i) : v, name, len, out);
+    return true;
+}
+
 /* Paths, parts of them and values by name. False: there is nothing of this name. */
-static bool named(command_filler *f, const char *name, size_t len, command_words *out) {
+static bool named(command_filler *f, const char *name, size_t len, bool variable, command_words *out) {
     const command_files *lists[] = {&f->s->inputs, &f->s->outputs};
     const char *part;
     size_t name_len = stet_path_place(name, len, has_file, f->s, &part);
@@ -116,38 +139,32 @@ static bool named(command_filler *f, const char *name, size_t len, command_words
         }
     found = found || is_files(f, name, len) || list(f, name, len, out); /* a pattern may match nothing */
     if (!found && stet_value_find(f->values, name, len, &v) && (len != 5 || memcmp(name, "after", 5) != 0)) {
-        size_t text_len;
-        const char *s = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &text_len) : NULL;
-        if (s && strlen(s) != text_len && !f->failed) {
-            f->failed = true;
-            stet_fail(f->err, STET_FAILED, "%s: its input \"%.*s\" holds a NUL, which cannot be part of an argument",
-                      f->run->name, (int)len, name);
-            stet_hint(f->err, "pass the value on standard input (stdin = true), or write it to a file");
-        }
-        command_words_add(out, s ? stet_strndup(s, text_len) : stet_json_print(v, STET_JSON_CANONICAL, NULL));
+        add_text(f, v, name, len, out);
         found = true;
     }
-    return found;
+    return found || (!variable && constant(f, name, len, out));
 }
 
 /* A name in braces that begins here: what it stands for. Returns what follows; NULL: there is none. `*text` is not NULL
  * for "{{name}}", which stands for "{name}"; its length is `*len`. */
 static const char *place(command_filler *f, const char *p, command_words *words, const char **text, size_t *len) {
     const char *close = *p == '{' ? strchr(p, '}') : NULL;
+    bool variable = p > f->begin && p[-1] == '$';
     *text = NULL;
     if (!close)
         return NULL;
-    if (p[1] == '{' && close[1] == '}' && named(f, p + 2, (size_t)(close - p) - 2, words)) {
+    if (p[1] == '{' && close[1] == '}' && named(f, p + 2, (size_t)(close - p) - 2, variable, words)) {
         *text = p + 1;
         *len = (size_t)(close - p);
         return close + 2;
     }
-    return named(f, p + 1, (size_t)(close - p) - 1, words) ? close + 1 : NULL;
+    return named(f, p + 1, (size_t)(close - p) - 1, variable, words) ? close + 1 : NULL;
 }
 
 void command_fill_word(command_filler *f, const char *text, command_words *out) {
     stet_buf b = STET_BUF(0);
     bool many = false;
+    f->begin = text;
     for (const char *p = text; *p;) {
         command_words words = {0};
         const char *itself;
@@ -242,7 +259,7 @@ static void add_words(command_filler *f, shell *s, const char *name, size_t len,
             at = PARAMETER;
     f->in_quotes |= at != PLAIN;
     if ((at == DOUBLE || at == SINGLE) && words->len > 1)
-        refuse(f, name, len, "stands for several files, and is in quotes, where it would be one word",
+        refuse(f, name, len, "stands for several files or words, and is in quotes, where it would be one word",
                "leave out the quotes: each name is quoted");
     for (size_t i = 0; i < words->len; i++) {
         stet_buf_str(out, i ? " " : "");
@@ -397,6 +414,7 @@ static void take(command_filler *f, shell *s, stet_buf *out) {
 void command_fill_shell(command_filler *f, const char *text, command_words *out) {
     stet_buf b = STET_BUF(0);
     shell s = {.p = text, .word_start = true};
+    f->begin = text;
     while (*s.p) {
         command_words words = {0};
         const char *itself;

@@ -17,6 +17,9 @@
  *     here-document                                 otherwise it is refused
  *
  * In quotes a name stands for one file: many files are refused.
+ *
+ * Names that are none of the node's own are those of its module's member `vars`: a text or number is a word, a list of
+ * them as many. Behind a dollar they are left alone: that is a variable of the shell.
  */
 #ifndef STET_MODULE_COMMAND_FILL_H
 #define STET_MODULE_COMMAND_FILL_H
@@ -28,6 +31,7 @@ typedef struct command_filler {
     const char *root, *lists; /* lists: directory for files of names */
     command_spec *s;          /* its inputs and outputs are set; lists are added */
     stet_value values;        /* inputs that are not files */
+    const char *begin;        /* of the text that is being filled in */
     bool dashed;              /* a path that begins with a dash was filled in, with "./" before it */
     bool in_quotes;           /* something was filled in within quotes, or where it can't be quoted */
     bool failed;

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "files/glob.h"
 #include "files/meet.h"
 #include "files/path.h"
@@ -19,6 +20,7 @@
 typedef struct naming {
     stet_value descriptor, inputs;
     stet_value hold; /* an input whose text is being filled in */
+    stet_buf text;   /* of a value of `vars` */
     bool words, shell;
     const char *root, *cwd;
     stet_map seen; /* of command_word_reads */
@@ -26,14 +28,38 @@ typedef struct naming {
     void *ctx;
 } naming;
 
+static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+@%";
+
+/* A value of `vars`, as fill_in has it. The words of a list are told apart by spaces; a list that is a word of its own is
+ * handled by add_argument. */
+static const char *constant(naming *n, const char *name, size_t len) {
+    stet_value v;
+    if (!stet_value_find(stet_value_get(n->descriptor, "vars"), name, len, &v))
+        return NULL;
+    bool list = stet_value_type(v) == STET_TYPE_ARRAY;
+    stet_buf_clear(&n->text);
+    for (size_t i = 0; i < (list ? stet_value_count(v) : 1); i++) {
+        stet_value one = list ? stet_value_at(v, i) : v;
+        size_t bytes;
+        const char *s = stet_value_type(one) == STET_TYPE_STRING ? stet_value_as_string(&one, &bytes) : NULL;
+        if (s && n->shell && strspn(s, plain) != bytes)
+            return NOT_KNOWN;
+        stet_buf_str(&n->text, i ? " " : "");
+        if (s)
+            stet_buf_add(&n->text, s, bytes);
+        else
+            stet_json_write(&n->text, one, STET_JSON_CANONICAL);
+    }
+    return stet_buf_cstr(&n->text);
+}
+
 /* A text that the author gives as an input stands for itself. In a shell string it would be quoted: then it does if
  * there is nothing in it to quote. */
 static const char *fill_in(void *ctx, const char *name, size_t len) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+@%";
     naming *n = ctx;
     stet_value produces = stet_value_get(n->descriptor, "produces");
     if (!stet_value_find(n->inputs, name, len, &n->hold))
-        return stet_value_find(produces, name, len, NULL) ? NOT_KNOWN : NULL;
+        return stet_value_find(produces, name, len, NULL) ? NOT_KNOWN : constant(n, name, len);
     size_t bytes = 0;
     const char *text = stet_value_type(n->hold) == STET_TYPE_STRING ? stet_value_as_string(&n->hold, &bytes) : NULL;
     return text && strlen(text) == bytes && (!n->shell || strspn(text, plain) == bytes) ? text : NOT_KNOWN;
@@ -98,6 +124,26 @@ static void take_word(void *ctx, const command_word *w) {
     stet_free(path);
 }
 
+/* A word of a list: a list in `vars` that it is becomes as many. */
+static void add_argument(naming *n, const char *text, command_words *words) {
+    size_t len = strlen(text);
+    stet_value v;
+    if (!n->shell && len > 2 && *text == '{' && text[len - 1] == '}' &&
+        stet_value_find(stet_value_get(n->descriptor, "vars"), text + 1, len - 2, &v) &&
+        stet_value_type(v) == STET_TYPE_ARRAY) {
+        for (size_t i = 0; i < stet_value_count(v); i++) {
+            stet_value one = stet_value_at(v, i);
+            const char *s = stet_value_type(one) == STET_TYPE_STRING ? stet_value_as_string(&one, NULL) : NULL;
+            command_words_add(words, s ? stet_strdup(s) : stet_json_print(one, STET_JSON_CANONICAL, NULL));
+        }
+        return;
+    }
+    stet_buf filled = STET_BUF(0);
+    stet_path_fill(text, fill_in, n, &filled);
+    command_words_add(words, stet_strdup(stet_buf_cstr(&filled)));
+    stet_buf_release(&filled);
+}
+
 void command_names(const char *root, stet_value d, stet_value node, stet_named_fn each, void *ctx) {
     stet_value v, produces = stet_value_get(d, "produces"), argv = stet_value_get(d, "argv");
     naming n = {
@@ -123,14 +169,12 @@ void command_names(const char *root, stet_value d, stet_value node, stet_named_f
         command_words_add(&words, stet_strdup("-c"));
     }
     for (size_t i = 0; i < (n.shell ? 1 : stet_value_count(argv)); i++) {
-        stet_buf filled = STET_BUF(0);
         v = n.shell ? shell : stet_value_at(argv, i);
-        stet_path_fill(stet_value_as_string(&v, NULL), fill_in, &n, &filled);
-        command_words_add(&words, stet_strdup(stet_buf_cstr(&filled)));
-        stet_buf_release(&filled);
+        add_argument(&n, stet_value_as_string(&v, NULL), &words);
     }
     command_words_of_list(words.at, words.len, NULL, 0, NULL, take_word, &n);
     command_words_release(&words);
     stet_map_release(&n.seen);
+    stet_buf_release(&n.text);
     stet_free(cwd);
 }

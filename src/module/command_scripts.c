@@ -512,6 +512,11 @@ stet_status command_scripts(stet_run *run, const char *root, stet_files *files, 
     g.words = !stet_value_find(d, "scripts", 7, &v) || stet_value_as_bool(v);
     if (stet_value_type(env) == STET_TYPE_OBJECT && stet_value_find(env, "PATH", 4, &v))
         g.own_path = stet_value_as_string(&v, NULL);
+    for (size_t i = 0; stet_value_type(env) == STET_TYPE_ARRAY && i < stet_value_count(env); i++) {
+        const char *set = stet_value_at_string(env, i, NULL);
+        if (set && strncmp(set, "PATH=", 5) == 0)
+            g.own_path = set + 5;
+    }
     stet_map names = {0};
     for (size_t i = 0; i < s->filled.len; i++)
         stet_map_put(&names, s->filled.at[i], strlen(s->filled.at[i]), (stet_slot){.n = COMMAND_NAME_EXACT});

@@ -510,13 +510,14 @@ static void drop_own(evaluation *e) {
 /* The variables that count: {NAME: value, or null if it is not set}. They go to the command, with those that do not. */
 static stet_value take_env(evaluation *e, stet_value d) {
     stet_value env = stet_value_get(d, "env"), counted = stet_value_object();
+    bool table = stet_value_type(env) == STET_TYPE_OBJECT;
     for (size_t i = 0; i < stet_value_count(env); i++) {
         stet_value item = stet_value_at(env, i), v;
-        const char *name = stet_value_type(env) == STET_TYPE_OBJECT ? stet_value_key_at(env, i, NULL)
-                                                                    : stet_value_as_string(&item, NULL);
-        const char *value = stet_value_type(env) == STET_TYPE_OBJECT ? stet_value_as_string(&item, NULL) : getenv(name);
-        if (stet_value_type(env) ==
-            STET_TYPE_ARRAY) { /* what it depends on; a run without documents goes by the value alone */
+        const char *text = stet_value_as_string(&item, NULL), *sign = table ? NULL : strchr(text, '=');
+        char *set = sign ? stet_strndup(text, (size_t)(sign - text)) : NULL; /* "NAME=VALUE" */
+        const char *name = table ? stet_value_key_at(env, i, NULL) : set ? set : text;
+        const char *value = table ? text : sign ? sign + 1 : getenv(name);
+        if (!table && !sign) { /* what it depends on; a run without documents goes by the value alone */
             stet_error none = STET_ERROR_INIT;
             char *id = stet_asprintf(STET_ENV_PREFIX "%s", name);
             stet_value seen;
@@ -533,6 +534,7 @@ static stet_value take_env(evaluation *e, stet_value d) {
         }
         if (!value) {
             stet_value_put(&counted, name, stet_value_null());
+            stet_free(set);
             continue;
         }
         command_words_add(&e->s->env, stet_asprintf("%s=%s", name, value));
@@ -542,6 +544,7 @@ static stet_value take_env(evaluation *e, stet_value d) {
             stet_value_push(&v, stet_hash_text(h));
         }
         stet_value_put(&counted, name, v);
+        stet_free(set);
     }
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
         const char *value = getenv(passed[i]);
@@ -580,7 +583,7 @@ static stet_value script_identity(const command_file *f) {
 }
 
 static stet_status call_id(evaluation *e, stet_value d, stet_value env, const command_filler *filler, stet_hash *out) {
-    static const char *const counted[] = {"argv", "shell", "produces", "depfile", "cwd", "stdout", "stdin"};
+    static const char *const counted[] = {"argv", "shell", "produces", "depfile", "cwd", "stdout", "stdin", "vars"};
     stet_value spec = stet_value_object(), files = stet_value_object();
     for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
         stet_value v;

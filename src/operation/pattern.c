@@ -41,15 +41,22 @@ static void release_given(given_file *f) {
     stet_free(f->path);
 }
 
+static void any_other(void *ctx, const char *path) {
+    (void)ctx;
+    (void)path;
+}
+
 static stet_status load(stet_op_ctx *ctx, stet_value args, stet_pattern **out, stet_value *problems, stet_error *err) {
     given_file f;
     stet_javascript_script script = {.cancelled = stet_op_cancelled, .ctx = ctx};
     stet_pattern_checks checks = {.module = stet_module_check,
                                   .script = stet_javascript_pattern,
                                   .script_ctx = &script,
-                                  .names = stet_module_names};
+                                  .names = stet_module_names,
+                                  .other = any_other};
     *problems = stet_value_array();
     stet_status status = read_given(ctx, args, &f, err);
+    checks.path = f.path;
     if (status == STET_OK) {
         stet_value_release(*problems);
         status = stet_pattern_is_toml(f.path)
@@ -220,7 +227,8 @@ static stet_status convert_run(stet_op_ctx *ctx, stet_value args, stet_value *re
     stet_value json, problems = stet_value_null();
     stet_status status = read_given(ctx, args, &f, err);
     if (status == STET_OK && stet_pattern_is_toml(f.path)) {
-        status = stet_pattern_toml_convert(f.shown, stet_buf_cstr(&f.text), f.text.len, &json, &problems, err);
+        stet_pattern_checks checks = {.other = any_other, .path = f.path};
+        status = stet_pattern_toml_convert(f.shown, stet_buf_cstr(&f.text), f.text.len, &checks, &json, &problems, err);
         if (status != STET_OK)
             stet_detail(err, "problems", problems);
         else

@@ -44,7 +44,7 @@ nm "$STET_BUILD/libstet.a" 2>/dev/null | grep -q '__asan_' && sanitizers=-fsanit
 nm "$STET_BUILD/libstet.a" 2>/dev/null | grep -q '__tsan_' && sanitizers=-fsanitize=thread
 coverage=
 nm "$STET_BUILD/libstet.a" 2>/dev/null | grep -q '__gcov_' && coverage=--coverage
-g++ $sanitizers $coverage -o program program.o "$STET_BUILD/libstet.a" -lsqlite3 -luv -lzstd -lutf8proc -lcrypto -lm -ldl -lpthread >log 2>&1
+g++ $sanitizers $coverage -o program program.o "$STET_BUILD/libstet.a" -lsqlite3 -luv -lzstd -lutf8proc -lyaml -lcrypto -lm -ldl -lpthread >log 2>&1
 report $? "it links"
 ./program >log 2>&1
 report $? "it runs"

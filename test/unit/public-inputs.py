@@ -274,7 +274,7 @@ symbols = subprocess.run(["nm", BUILD / "libstet.a"], capture_output=True, text=
 sanitizer = ["-fsanitize=address,undefined"] if "__asan_" in symbols else ["-fsanitize=thread"] if "__tsan_" in symbols else []
 coverage = ["--coverage"] if "__gcov_" in symbols else []
 compiled = subprocess.run([*COMPILER, "-O0", "-w", *sanitizer, *coverage, "-I", SOURCE / "include", "-o", "program", "program.c", BUILD / "libstet.a",
-                           *shlex.split("-lsqlite3 -luv -lzstd -lutf8proc -lcrypto -lm -ldl -lpthread")], capture_output=True, text=True)
+                           *shlex.split("-lsqlite3 -luv -lzstd -lutf8proc -lyaml -lcrypto -lm -ldl -lpthread")], capture_output=True, text=True)
 if compiled.returncode:
     sys.exit(f"not ok 1 - the calls compile\n{compiled.stderr}")
 os.mkdir("project")

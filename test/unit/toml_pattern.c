@@ -7,7 +7,7 @@
 
 static char *convert(const char *text) {
     stet_value json, problems;
-    OK(stet_pattern_toml_convert("stet.toml", text, strlen(text), &json, &problems, &err));
+    OK(stet_pattern_toml_convert("stet.toml", text, strlen(text), NULL, &json, &problems, &err));
     assert_int_equal(stet_value_count(problems), 0);
     char *out = stet_json_print(json, STET_JSON_CANONICAL, NULL);
     stet_pattern *p;
