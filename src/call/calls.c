@@ -199,6 +199,54 @@ static void put_if_any(stet_value *to, const char *name, stet_value v) {
         stet_value_put(to, name, stet_value_retain(v));
 }
 
+/* Looks for ways to the project among the arguments. */
+static stet_status look_at_args(stet_repo *r, const stet_function *f, const stet_calls_node_spec *s,
+                                stet_function_found *found, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < s->count && status == STET_OK && !found->unseen; i++) {
+        stet_hash datum;
+        stet_value v = stet_value_retain(s->args[i].value);
+        if (s->args[i].node) {
+            status = stet_repo_eval(r, *s->args[i].node, &datum, err);
+            if (status == STET_OK)
+                status = stet_repo_value(r, datum, &v, err);
+        }
+        char *why = status == STET_OK ? stet_function_value_above(f, s->root, v) : NULL;
+        if (why) {
+            stet_free(found->open);
+            found->open = why;
+            found->unseen = true;
+        }
+        stet_value_release(v);
+    }
+    return status;
+}
+
+stet_status stet_calls_unseen(stet_repo *r, const stet_calls_node_spec *s, char **why, stet_error *err) {
+    stet_function f;
+    stet_function_found found;
+    *why = NULL;
+    if (!stet_calls_is_local(s->function))
+        return STET_OK;
+    stet_status status = stet_function_parse(s->function, &f, err);
+    if (status != STET_OK)
+        return status;
+    stet_value env = stet_function_environment(&f);
+    stet_function_bind(&f, env);
+    status = stet_function_find(&f, s->root, &found, err);
+    if (status == STET_OK) {
+        status = look_at_args(r, &f, s, &found, err);
+        if (status == STET_OK && found.unseen) {
+            *why = found.open;
+            found.open = NULL;
+        }
+        stet_function_found_release(&found);
+    }
+    stet_value_release(env);
+    stet_function_release(&f);
+    return status;
+}
+
 /* What a job of stet-exec-local gets: its files, and in `beside` its environment. Both are null or empty for others. */
 static stet_status put_job(stet_repo *r, const stet_calls_node_spec *s, stet_value *code, stet_value *beside,
                            stet_error *err) {
@@ -223,6 +271,8 @@ static stet_status put_job(stet_repo *r, const stet_calls_node_spec *s, stet_val
         put_if_any(&job, "env", env);
         put_if_any(&job, "dirs", dirs);
         put_if_any(&job, "places", found.places);
+        if (status == STET_OK)
+            status = look_at_args(r, &f, s, &found, err);
         if (found.open)
             stet_value_put(&job, "open", stet_value_bool(true));
         if (stet_value_count(job) >

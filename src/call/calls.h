@@ -66,6 +66,8 @@ typedef struct stet_calls_node_spec {
  * environment of this process, and what call/function.h finds. An open call has to be made with `cache` off. STET_INVALID: the
  * function can't be called this way. */
 STET_CHECKED stet_status stet_calls_node(stet_repo *r, const stet_calls_node_spec *s, stet_hash *node, stet_error *err);
+/* Could the call read more of the project than the files that it names? Why, which is the caller's; NULL: it could not. */
+STET_CHECKED stet_status stet_calls_unseen(stet_repo *r, const stet_calls_node_spec *s, char **why, stet_error *err);
 bool stet_calls_is_local(const char *function); /* is it one of stet-exec-local? */
 /* Checks that this is a valid function URI; checks the options of stet-exec-local too. */
 STET_CHECKED stet_status stet_calls_check(const char *function, stet_error *err);
@@ -93,7 +95,9 @@ typedef struct stet_worker_opts {
     const char *dir, *root;
     size_t jobs;
     int64_t lease_ms;
-    int64_t idle_ms; /* ends after this long without work; negative: never */
+    int64_t idle_ms; /* ends after this long without work, and without calls that are going to be tried again; negative:
+                      * never */
+    stet_backoff backoff; /* how long callers wait before they try again */
     bool (*cancelled)(void *ctx);
     void (*event)(void *ctx, stet_worker_event event, stet_hash key, const char *function);
     void (*say)(void *ctx, const char *line); /* an error that will be retried */

@@ -20,6 +20,7 @@
 #include "process/local.h"
 
 #define ATTEMPT     "attempt "         /* a note of a job: for which attempt of its claim it was started */
+#define STAMP       "stamp "           /* a note of a job in place: stamp_code before it */
 #define STDOUT_MAX  ((size_t)64 << 20) /* as JSON, which is in memory */
 #define TEXT_MAX    ((size_t)16 << 20) /* as text; what is longer is a blob */
 #define STDERR_TAIL ((size_t)8 << 10)
@@ -192,6 +193,39 @@ static stet_status same_code(const stet_backend_local *b, stet_repo *remote, ste
     return status;
 }
 
+#define TICK_NS 20000000 /* times of files are behind the clock by so much at most */
+
+static void add_times(stet_buf *b, const struct stat *st) {
+    stet_buf_printf(b, "%llu %llu %lld %lld.%09ld %lld.%09ld\n", (unsigned long long)st->st_dev,
+                    (unsigned long long)st->st_ino, (long long)st->st_size, (long long)st->st_mtim.tv_sec,
+                    st->st_mtim.tv_nsec, (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+}
+
+/* What the file system says of the files that a job in place was made with: another text if one of them was changed since,
+ * also if it was changed back. A file that was changed just now could be changed again without another time: `settle`
+ * waits until that can't be. */
+static void stamp_code(const stet_backend_local *b, stet_value code, bool settle, char out[STET_HASH_HEX]) {
+    stet_buf text = STET_BUF(0);
+    for (size_t i = 0; i < stet_value_count(code); i++) {
+        char *path = stet_file_join(b->root, stet_value_key_at(code, i, NULL));
+        struct stat st, link;
+        for (int tries = 0; stet_sys_stat(path, &st) == 0 && tries < 5; tries++) {
+            int64_t changed = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec, now = stet_clock_ns();
+            if (!settle || changed > now || now - changed > TICK_NS)
+                break;
+            stet_clock_sleep_ms(TICK_NS / 1000000);
+        }
+        if (stet_sys_stat(path, &st) == 0 && stet_sys_lstat(path, &link) == 0) {
+            add_times(&text, &st);
+            add_times(&text, &link);
+        } else
+            stet_buf_str(&text, "none\n");
+        stet_free(path);
+    }
+    stet_hash_hex(stet_hash_of(stet_buf_cstr(&text), text.len), out);
+    stet_buf_release(&text);
+}
+
 /* What is put into the directory of the job: the code, and contents that are arguments. */
 typedef struct staged {
     stet_repo *remote;
@@ -357,6 +391,7 @@ static stet_status begin_task(stet_backend_local *b, const stet_orch_job *j, con
 static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_repo *remote, stet_function *f,
                          stet_error *err) {
     char hex[STET_HASH_HEX], *input = NULL, *cwd = NULL, *program = NULL, *lock = NULL;
+    char stamp[sizeof STAMP + STET_HASH_HEX] = STAMP;
     size_t len = 0;
     staged files = {.remote = remote};
     made_with made = {stet_value_null(), stet_value_null()};
@@ -371,6 +406,7 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
     if (status == STET_OK)
         bind(f, &made);
     if (status == STET_OK && f->in_place) {
+        stamp_code(b, made.code, true, stamp + strlen(STAMP));
         status = same_code(b, remote, made.code, err);
         hold_code(b, made.code, &held);
         cwd = in_project(b, f->cwd);
@@ -385,7 +421,7 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
         *stet_vec_add(&argv) = f->argv.at[i];
     char attempt[40];
     snprintf(attempt, sizeof attempt, ATTEMPT "%lld", (long long)j->attempt);
-    const char *const notes[] = {attempt, NULL};
+    const char *const notes[] = {attempt, f->in_place ? stamp : NULL, NULL};
     stet_local_request r = {.key = j->key,
                             .notes = notes,
                             .node = name,
@@ -625,12 +661,18 @@ static stet_status gather(stet_repo *remote, const stet_function *f, const stet_
 
 /* The project's files that a job in place has read may have been changed while it ran. */
 static stet_status still_same(const stet_backend_local *b, const stet_function *f, stet_repo *remote,
-                              const stet_orch_job *j, const stet_task_end *e, stet_error *err) {
+                              const stet_orch_job *j, const stet_task *t, stet_error *err) {
+    char now[STET_HASH_HEX];
+    const char *stamp = stet_task_note(t, 1);
     made_with made = {stet_value_null(), stet_value_null()};
     stet_status status = f->in_place ? made_of(remote, j, &made, err) : STET_OK;
     if (status == STET_OK)
         status = same_code(b, remote, made.code, err);
-    if (status == STET_OK && e->moved) { /* they are the same again */
+    if (status == STET_OK && f->in_place)
+        stamp_code(b, made.code, false, now);
+    bool touched =
+        f->in_place && stamp && strncmp(stamp, STAMP, strlen(STAMP)) == 0 && strcmp(stamp + strlen(STAMP), now) != 0;
+    if (status == STET_OK && (touched || stet_task_exit(t)->moved)) { /* they are the same again */
         status = stet_fail(err, STET_BUSY, "a file that the call was made with was another one while it ran");
         stet_hint(err, "make the call again when its files hold still");
     }
@@ -648,7 +690,7 @@ static stet_status conclude(const stet_backend_local *b, const stet_orch_job *j,
     if (st != STET_OK)
         return st;
     bool badly = e->state == STET_TASK_REFUSED || e->timed_out || e->exit.signalled || e->exit.code != 0;
-    st = e->state == STET_TASK_REFUSED ? STET_OK : still_same(b, &f, remote, j, e, &inner);
+    st = e->state == STET_TASK_REFUSED ? STET_OK : still_same(b, &f, remote, j, t, &inner);
     if (st == STET_FAILED || st == STET_BUSY) { /* whether it ended well or not: it was another call */
         *status = st == STET_FAILED ? STET_JOB_FAILED : STET_JOB_AGAIN;
         *value = failure(inner.message);
