@@ -16,6 +16,30 @@ def digest_of_path(path):
     return h.digest()
 
 
+_TICK = 20_000_000  # nanoseconds: times of files are behind the clock by so much at most
+
+
+def times_of_path(path, settle=False):
+    """What the file system says of a path and all below it: something else if a content was changed since, also if it was changed back. What was changed just now could be
+    changed again without another time: `settle` waits until that can't be."""
+    out, todo, around = [], [os.fsdecode(os.fspath(path))], set()
+    while todo:
+        at = todo.pop()
+        try:
+            own, s = os.lstat(at), os.stat(at)
+            while settle and 0 <= time.time_ns() - s.st_ctime_ns <= _TICK:
+                time.sleep(_TICK / 1e9)
+                s = os.stat(at)
+        except OSError:
+            out.append((at, None))
+            continue
+        out.append((at, own.st_ino, own.st_ctime_ns, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns))
+        if stat.S_ISDIR(s.st_mode) and (s.st_dev, s.st_ino) not in around:
+            around.add((s.st_dev, s.st_ino))
+            todo += [os.path.join(at, n) for n in sorted(os.listdir(at))]
+    return out
+
+
 def _below(top):
     todo = [(os.fsdecode(top), "", ())]  # path, name below the top, the directories around it
     while todo:
