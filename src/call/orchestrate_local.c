@@ -164,6 +164,7 @@ static void bind(stet_function *f, const made_with *m) {
     stet_function_bind(f, env);
     if (!f->in_place)
         stet_function_place(f, stet_value_get(m->job, "places"));
+    stet_words_add(&f->env, stet_strdup("STET_PROGRESS_FD=3"));
     stet_value_release(own);
 }
 
@@ -419,6 +420,11 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
     *stet_vec_add(&argv) = program ? program : f->argv.at[0];
     for (size_t i = 1; i < f->argv.len; i++)
         *stet_vec_add(&argv) = f->argv.at[i];
+    char *logs = stet_file_join(b->dir, "logs"), *keep = stet_file_join(logs, hex);
+    if (status == STET_OK && stet_file_mkdirs(logs, 0755, NULL) != STET_OK) {
+        stet_free(keep); /* then they are not kept */
+        keep = NULL;
+    }
     char attempt[40];
     snprintf(attempt, sizeof attempt, ATTEMPT "%lld", (long long)j->attempt);
     const char *const notes[] = {attempt, f->in_place ? stamp : NULL, NULL};
@@ -439,6 +445,7 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
                             .lock = lock,
                             .held = (const char *const *)held.at,
                             .input = input,
+                            .keep = keep,
                             .input_len = len,
                             .timeout_ms = f->timeout_ms,
                             .max_memory = f->max_memory,
@@ -453,6 +460,8 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
     staged_release(&files);
     made_release(&made);
     stet_free(name);
+    stet_free(logs);
+    stet_free(keep);
     stet_free(cwd);
     stet_free(program);
     stet_free(lock);
@@ -817,11 +826,36 @@ static stet_status local_poll(void *ctx, const stet_orch_job *j, stet_repo *remo
     return conclude(b, j, remote, there->task, status, value, err);
 }
 
+/* Only now: until it is forgotten, the result is read from the same file. */
+static void shorten_log(const stet_backend_local *b, stet_hash key, const char *stream) {
+    char *path = stet_backend_local_log(b->dir, key, stream);
+    struct stat st;
+    if (stet_sys_stat(path, &st) == 0 && (int64_t)st.st_size > STET_LOG_MAX) {
+        char *note = stet_asprintf("\n(%lld more bytes)\n", (long long)((int64_t)st.st_size - STET_LOG_MAX));
+        int fd = stet_sys_open(path, O_WRONLY, 0);
+        if (fd >= 0 && stet_sys_ftruncate(fd, STET_LOG_MAX) == 0 &&
+            stet_sys_pwrite(fd, note, strlen(note), STET_LOG_MAX) < 0) {
+            /* it is shorter all the same */
+        }
+        if (fd >= 0)
+            stet_sys_close(fd);
+        stet_free(note);
+    }
+    stet_free(path);
+}
+
+static stet_value local_progress(void *ctx, const stet_orch_job *j) {
+    const stet_backend_local *b = ctx;
+    return stet_backend_local_progress(b->dir, j->key);
+}
+
 static void local_forget(void *ctx, const stet_orch_job *j) {
     stet_backend_local *b = ctx;
     job *there = known(b, j->key);
     if (there)
         let_go(b, there);
+    shorten_log(b, j->key, "out");
+    shorten_log(b, j->key, "err");
 }
 
 static void local_cancel(void *ctx, const stet_orch_job *j) {
@@ -868,5 +902,8 @@ void stet_backend_local_wait(stet_backend_local *b, int timeout_ms) {
     }
 }
 
-const stet_backend stet_backend_local_kind = {
-    .submit = local_submit, .poll = local_poll, .cancel = local_cancel, .forget = local_forget};
+const stet_backend stet_backend_local_kind = {.submit = local_submit,
+                                              .poll = local_poll,
+                                              .cancel = local_cancel,
+                                              .progress = local_progress,
+                                              .forget = local_forget};

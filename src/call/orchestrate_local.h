@@ -34,6 +34,10 @@
 
 #include "call/orchestrate.h"
 
+/* What jobs print is kept beside the directory, in the files of stet_backend_local_log, from their start on, until `stet
+ * gc` or the next job of the same key. Descriptor 3 of a job is for its progress: each line is {"done","total","note"},
+ * all of them optional, or "DONE/TOTAL NOTE". */
+
 typedef struct stet_backend_local stet_backend_local;
 extern const stet_backend stet_backend_local_kind;
 
@@ -44,6 +48,12 @@ void stet_backend_local_close(stet_backend_local *b); /* NULL is fine */
 void stet_backend_local_wait(stet_backend_local *b, int timeout_ms);
 /* Releases a job without ending it: another process of this directory has it now. */
 void stet_backend_local_release(stet_backend_local *b, stet_hash key);
+#define STET_LOG_MAX ((int64_t)16 << 20) /* so much of a stream is kept after the end */
+/* Path of what a job has written: "out", "err" or "progress". Caller frees. */
+char *stet_backend_local_log(const char *dir, stet_hash key, const char *stream);
+/* The last progress that a job has reported: {"done"?,"total"?,"note"?,"beat"}, null if it never did. `beat` is the time, in
+ * UTC. The caller's. */
+stet_value stet_backend_local_progress(const char *dir, stet_hash key);
 /* Checks a function of this backend. STET_INVALID: the message says what is wrong. */
 STET_CHECKED stet_status stet_backend_local_check(const char *function, stet_error *err);
 

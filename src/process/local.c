@@ -541,6 +541,25 @@ char *stet_local_file_path(const char *drive_dir, int64_t number, size_t i) {
     return stet_asprintf("%s/%lld.f%zu", drive_dir, (long long)number, i);
 }
 
+/* The streams of a command under other names, too. What can't be kept is not: the command runs all the same. */
+static void keep_streams(const stet_local *l, int64_t number, const char *keep) {
+    static const char *const suffixes[] = {"out", "err", "progress"};
+    for (int i = 0; i < 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%lld.%s", (long long)number, suffixes[i]);
+        char *path = stet_file_join(l->own->dir, name), *other = stet_asprintf("%s.%s", keep, suffixes[i]);
+        int fd = stet_sys_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        if (fd >= 0)
+            stet_sys_close(fd);
+        bool there = stet_sys_unlink(other) != 0 && errno != ENOENT;
+        if (fd >= 0 && !there && stet_sys_link(path, other) != 0) {
+            /* another file system, or one without links */
+        }
+        stet_free(path);
+        stet_free(other);
+    }
+}
+
 stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_task **out, stet_error *err) {
     stet_status status = l->fd < 0 ? start_supervisor(l, err) : STET_OK;
     if (status != STET_OK)
@@ -561,6 +580,8 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
         if (status != STET_OK)
             return status;
     }
+    if (r->keep)
+        keep_streams(l, number, r->keep);
     stet_own own = {0};
     if (r->own_dir)
         status = stet_own_make(l->own->dir, number, r, &l->own->jobs, &own, err);
@@ -850,8 +871,8 @@ void stet_local_collected(stet_local *l, stet_task *t) {
         forget(l, t);
         return;
     }
-    static const char *const suffixes[] = {"out", "err", "in"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const suffixes[] = {"out", "err", "in", "progress"};
+    for (int i = 0; i < 4; i++) {
         char name[32];
         snprintf(name, sizeof name, "%lld.%s", (long long)t->number, suffixes[i]);
         char *path = stet_file_join(t->d->dir, name);

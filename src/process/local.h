@@ -32,6 +32,7 @@
  *     C n                                 collected; written by the client
  *   DIR/<drive>/alive                 locked by the supervisor for as long as it lives
  *   DIR/<drive>/n.out n.err n.in      standard streams
+ *   DIR/<drive>/n.progress            what it writes to descriptor 3, if its output is kept (`keep`)
  *   DIR/<drive>/jobs                  path of the directory JOBS/<drive>, if commands have directories of their own
  *   DIR/<drive>/n.f0 n.f1 ...         the files that were collected when it ended
  *   JOBS/<drive>/n n.tmp              its own directory, and that for temporary files; removed by the supervisor when it
@@ -106,6 +107,9 @@ typedef struct stet_local_request {
     const char *const *notes; /* lines that stet_task_note returns to a client that finds it later, or NULL */
     bool in_turn;             /* start it only in the turn that this client took last */
     const char *input;        /* its standard input; NULL: none */
+    /* NULL, or a path: what it writes is also in KEEP.out, KEEP.err and, from descriptor 3, KEEP.progress, from its start
+     * on and after it was collected. These files belong to the caller. */
+    const char *keep;
     size_t input_len;
     int64_t timeout_ms; /* 0: none */
     uint64_t max_memory, max_cpu_s, max_file_size;

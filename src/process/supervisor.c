@@ -297,6 +297,7 @@ static void launch(supervisor *s, const request *r, stet_lock *lock) {
     int in = r->has_input ? stream(s, r->number, "in", O_RDONLY) : -1;
     int out = stream(s, r->number, "out", O_WRONLY | O_CREAT | O_TRUNC),
         errors = stream(s, r->number, "err", O_WRONLY | O_CREAT | O_TRUNC);
+    int progress = stream(s, r->number, "progress", O_WRONLY | O_APPEND); /* only if its client has made it */
     stet_status status = STET_OK;
     if (out < 0 || errors < 0 || (r->has_input && in < 0))
         status = stet_fail_errno(&err, errno, "cannot open its standard streams in %s", s->dir);
@@ -309,6 +310,7 @@ static void launch(supervisor *s, const request *r, stet_lock *lock) {
                         .stdin_fd = in,
                         .stdout_fd = out,
                         .stderr_fd = errors,
+                        .extra_fd = progress > 0 ? progress : 0,
                         .new_session = true,
                         .max_memory = (uint64_t)r->memory,
                         .max_cpu_s = (uint64_t)r->cpu,
@@ -329,8 +331,8 @@ static void launch(supervisor *s, const request *r, stet_lock *lock) {
         child_release(&c);
         refuse(s, r->number, false, &err);
     }
-    const int fds[] = {in, out, errors};
-    for (int i = 0; i < 3; i++)
+    const int fds[] = {in, out, errors, progress};
+    for (int i = 0; i < 4; i++)
         if (fds[i] >= 0)
             close(fds[i]);
 }
