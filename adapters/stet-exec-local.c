@@ -178,6 +178,7 @@ static stet_status answer(const request *r, stet_error *err) {
         if (status == STET_OK)
             status = stet_calls_owner(dir, owner, err);
         backend = stet_backend_local_open(dir, stet_project_root(p), false);
+        stet_backend_local_limit(backend, config.slots, config.pools);
     }
     stet_orch o = {.hub = hub,
                    .backend = &stet_backend_local_kind,

@@ -41,6 +41,28 @@ static stet_status take_count(stet_value table, const char *name, int64_t most, 
     return STET_OK;
 }
 
+static stet_status take_pools(stet_value table, stet_value *out, stet_error *err) {
+    stet_value v;
+    *out = stet_value_null();
+    if (!stet_value_find(table, "pools", 5, &v))
+        return STET_OK;
+    if (stet_value_type(v) != STET_TYPE_OBJECT)
+        return wrong(err, "pools", "no table: write [calls.pools] and NAME = PLACES");
+    for (size_t i = 0; i < stet_value_count(v); i++) {
+        size_t len;
+        const char *name = stet_value_key_at(v, i, &len);
+        stet_value n = stet_value_at(v, i);
+        if (!stet_function_pool_name(name, len) || stet_value_type(n) != STET_TYPE_INT || stet_value_as_int(n) < 1 ||
+            stet_value_as_int(n) > STET_SHARE_MAX)
+            return stet_fail(err, STET_INVALID,
+                             "calls.pools.%.64s in config.toml: a pool has a name of letters, digits, _ and -, and "
+                             "from 1 to %d places",
+                             name, STET_SHARE_MAX);
+    }
+    *out = stet_value_retain(v);
+    return STET_OK;
+}
+
 stet_status stet_calls_config_read(const stet_project *p, stet_calls_config *out, stet_error *err) {
     stet_value table = stet_project_setting(p, "calls"), remote;
     int64_t adapters = 16;
@@ -69,6 +91,10 @@ stet_status stet_calls_config_read(const stet_project *p, stet_calls_config *out
         else
             c.remote = stet_strdup(stet_value_as_string(&remote, NULL));
     }
+    if (status == STET_OK)
+        status = take_count(table, "slots", STET_SHARE_MAX, &c.slots, err);
+    if (status == STET_OK)
+        status = take_pools(table, &c.pools, err);
     c.adapters = (size_t)adapters;
     if (status == STET_OK)
         *out = c;
@@ -79,6 +105,7 @@ stet_status stet_calls_config_read(const stet_project *p, stet_calls_config *out
 
 void stet_calls_config_release(stet_calls_config *c) {
     stet_free(c->remote);
+    stet_value_release(c->pools);
     *c = (stet_calls_config){0};
 }
 

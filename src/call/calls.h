@@ -21,6 +21,8 @@
  *   adapters        16: adapter processes at the same time
  *   lease           "30s": lease of a claim
  *   remote          a file: URI; without it calls run on this machine
+ *   slots           maximum number of jobs at the same time on this machine; without it there is none
+ *   pools           {NAME: places...}: what all projects of this user share on this machine
  */
 #ifndef STET_EXEC_CALLS_H
 #define STET_EXEC_CALLS_H
@@ -31,7 +33,9 @@ typedef struct stet_calls_config {
     stet_backoff backoff;
     int64_t poll_timeout_ms, lease_ms;
     size_t adapters;
-    char *remote; /* NULL: none */
+    char *remote;     /* NULL: none */
+    int64_t slots;    /* 0: no limit */
+    stet_value pools; /* {NAME: places} or null */
 } stet_calls_config;
 
 STET_CHECKED stet_status stet_calls_config_read(const stet_project *p, stet_calls_config *out, stet_error *err);
@@ -93,6 +97,8 @@ typedef enum stet_worker_event {
 typedef struct stet_worker_opts {
     const char *remote; /* URI */
     const char *dir, *root;
+    int64_t slots; /* as in stet_calls_config */
+    stet_value pools;
     size_t jobs;
     int64_t lease_ms;
     int64_t idle_ms; /* ends after this long without work, and without calls that are going to be tried again; negative:

@@ -272,6 +272,7 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
     snprintf(name, sizeof name, "%s/%lld.%llx", owner, (long long)self.pid, (unsigned long long)self.start);
     w.owner = owner;
     w.backend = stet_backend_local_open(o->dir, o->root, true);
+    stet_backend_local_limit(w.backend, o->slots, o->pools);
     w.orch = (stet_orch){.hub = hub,
                          .backend = &stet_backend_local_kind,
                          .backend_ctx = w.backend,

@@ -29,6 +29,9 @@
  *                   on, others never. The values are those of the process that makes the call
  *   timeout=10m, max-memory=2G, max-cpu=5m, max-file-size=1G
  *                   limits
+ *   cpus=N          so many of the project's slots; 1 if it is not said
+ *   pool=NAME, pool=NAME:N
+ *                   a place, or N, in a pool of this machine; any number
  *   retry-on=N      an exit status that means "not now": tried again later, like 75; any number
  *   stdin=null      no standard input; otherwise it is the arguments of the call, as a JSON array
  *   stdout=text     the result is the text itself; otherwise the output is parsed as JSON (no output at all is null)
@@ -72,12 +75,15 @@ typedef struct stet_function {
     bool in_place, text, no_input;
     int64_t timeout_ms;
     uint64_t max_memory, max_cpu_s, max_file_size;
+    int64_t cpus;         /* slots that it takes */
+    stet_words pools;     /* as written in pool= */
     uint64_t retry_on[4]; /* one bit for each exit status; 75 is always among them */
 } stet_function;
 
 /* STET_INVALID: the message says what is wrong. */
 STET_CHECKED stet_status stet_function_parse(const char *uri, stet_function *out, stet_error *err);
 void stet_function_release(stet_function *f);
+bool stet_function_pool_name(const char *name, size_t len); /* can it be the name of a pool? */
 
 /* The path from the top for `path` as written in the directory `cwd`, without empty and "." parts, ".." resolved as
  * text. NULL: it is absolute, the top itself, or outside. Caller frees. */

@@ -45,6 +45,8 @@ typedef struct job {
 
 struct stet_backend_local {
     char *dir, *root;
+    int64_t slots;
+    stet_value pools;
     bool one_of_many; /* other machines take jobs too: what can't be started here may be started there */
     STET_VEC(job) jobs;
 };
@@ -55,6 +57,12 @@ stet_backend_local *stet_backend_local_open(const char *dir, const char *root, b
     b->dir = stet_strdup(dir);
     b->root = stet_strdup(root);
     return b;
+}
+
+void stet_backend_local_limit(stet_backend_local *b, int64_t slots, stet_value pools) {
+    b->slots = slots;
+    stet_value_release(b->pools);
+    b->pools = stet_value_retain(pools);
 }
 
 static void drop_job(stet_backend_local *b, job *j) {
@@ -69,6 +77,7 @@ void stet_backend_local_close(stet_backend_local *b) {
     while (b->jobs.len > 0)
         drop_job(b, &b->jobs.at[b->jobs.len - 1]);
     stet_vec_release(&b->jobs);
+    stet_value_release(b->pools);
     stet_free(b->dir);
     stet_free(b->root);
     stet_free(b);
@@ -365,6 +374,71 @@ static void hold_code(const stet_backend_local *b, stet_value code, held_paths *
     stet_map_release(&seen);
 }
 
+/* The places that a job needs; their paths are ours. */
+typedef STET_VEC(stet_local_share) share_list;
+static void shares_release(share_list *s) {
+    for (size_t i = 0; i < s->len; i++)
+        stet_free((void *)(uintptr_t)s->at[i].path);
+    stet_vec_release(s);
+}
+
+/* `path` is taken over. */
+static void add_share(share_list *s, char *path, int64_t total, int64_t wanted) {
+    for (size_t i = 0; i < s->len; i++)
+        if (strcmp(s->at[i].path, path) == 0) {
+            s->at[i].wanted += wanted;
+            stet_free(path);
+            return;
+        }
+    *stet_vec_add(s) = (stet_local_share){path, total, wanted};
+}
+
+static stet_status add_pool(const stet_backend_local *b, const char *dir, const char *text, share_list *out,
+                            stet_error *err) {
+    const char *colon = strchr(text, ':');
+    char *name = stet_strndup(text, colon ? (size_t)(colon - text) : strlen(text));
+    stet_value total;
+    stet_status status = STET_OK;
+    if (!stet_value_find(b->pools, name, strlen(name), &total)) {
+        status = stet_fail(err, STET_NOT_FOUND, "pool=%s: this project has no such pool", name);
+        stet_hint(err, "write it to .stet/config.toml: [calls.pools], and %s = 1", name);
+    } else
+        add_share(out, stet_file_join(dir, name), stet_value_as_int(total), colon ? strtoll(colon + 1, NULL, 10) : 1);
+    stet_free(name);
+    return status;
+}
+
+static stet_status find_shares(const stet_backend_local *b, const stet_function *f, share_list *out, stet_error *err) {
+    stet_status status = STET_OK;
+    char *home = NULL, *dir = NULL;
+    if (f->in_place) /* no two calls run in the project at a time */
+        add_share(out, stet_file_join(b->dir, "in-place.lock"), 1, 1);
+    if (b->slots > 0) {
+        char *slots = stet_file_join(b->dir, "slots");
+        status = stet_file_mkdirs(slots, 0755, err);
+        add_share(out, stet_file_join(slots, "slot"), b->slots, f->cpus < b->slots ? f->cpus : b->slots);
+        stet_free(slots);
+    }
+    if (status == STET_OK && f->pools.len > 0) {
+        status = stet_home_dir(&home, err);
+        dir = status == STET_OK ? stet_file_join(home, "pools") : NULL;
+        if (status == STET_OK)
+            status = stet_file_mkdirs(dir, 0755, err);
+    }
+    for (size_t i = 0; i + 1 < f->pools.len && status == STET_OK; i++)
+        status = add_pool(b, dir, f->pools.at[i], out, err);
+    for (size_t i = 0; i < out->len && status == STET_OK; i++)
+        if (out->at[i].wanted > out->at[i].total) {
+            status = stet_fail(err, STET_LIMIT, "the job wants %lld places of %s, which has %lld",
+                               (long long)out->at[i].wanted, stet_file_basename(out->at[i].path),
+                               (long long)out->at[i].total);
+            stet_hint(err, "see [calls.pools] in .stet/config.toml");
+        }
+    stet_free(home);
+    stet_free(dir);
+    return status;
+}
+
 static stet_status begin_task(stet_backend_local *b, const stet_orch_job *j, const stet_local_request *r,
                               stet_error *err) {
     stet_local *l = NULL;
@@ -391,7 +465,8 @@ static stet_status begin_task(stet_backend_local *b, const stet_orch_job *j, con
 
 static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_repo *remote, stet_function *f,
                          stet_error *err) {
-    char hex[STET_HASH_HEX], *input = NULL, *cwd = NULL, *program = NULL, *lock = NULL;
+    char hex[STET_HASH_HEX], *input = NULL, *cwd = NULL, *program = NULL;
+    share_list shares = {0};
     char stamp[sizeof STAMP + STET_HASH_HEX] = STAMP;
     size_t len = 0;
     staged files = {.remote = remote};
@@ -411,11 +486,12 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
         status = same_code(b, remote, made.code, err);
         hold_code(b, made.code, &held);
         cwd = in_project(b, f->cwd);
-        lock = stet_file_join(b->dir, "in-place.lock"); /* of the project: no two calls run in it at a time */
         if (strncmp(f->argv.at[0], "./", 2) == 0)
             program = in_project(b, f->argv.at[0] + 2);
     } else if (status == STET_OK)
         status = stage_code(&made, &files, err);
+    if (status == STET_OK)
+        status = find_shares(b, f, &shares, err);
     STET_VEC(const char *) argv = {0};
     *stet_vec_add(&argv) = program ? program : f->argv.at[0];
     for (size_t i = 1; i < f->argv.len; i++)
@@ -442,7 +518,8 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
                             .write = write_staged,
                             .write_ctx = &files,
                             .collect = (const char *const *)f->outputs.at,
-                            .lock = lock,
+                            .shares = shares.at,
+                            .share_count = shares.len,
                             .held = (const char *const *)held.at,
                             .input = input,
                             .keep = keep,
@@ -464,7 +541,7 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
     stet_free(keep);
     stet_free(cwd);
     stet_free(program);
-    stet_free(lock);
+    shares_release(&shares);
     stet_free(input);
     return status;
 }

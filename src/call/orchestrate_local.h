@@ -44,6 +44,10 @@ extern const stet_backend stet_backend_local_kind;
 /* `one_of_many`: other machines take jobs too, so one that can't be started here is worth another try. */
 stet_backend_local *stet_backend_local_open(const char *dir, const char *root, bool one_of_many);
 void stet_backend_local_close(stet_backend_local *b); /* NULL is fine */
+/* How many jobs may run at the same time (0: any number), and the pools with their places ({NAME: N} or null). A job waits
+ * under its supervisor until it has its places: slots are those of `dir`, pools those of this user on this machine. A pool
+ * that is not there, or is too small, means that the job can't be started. */
+void stet_backend_local_limit(stet_backend_local *b, int64_t slots, stet_value pools);
 /* Waits until a job that was submitted through this handle has ended, at most timeout_ms. */
 void stet_backend_local_wait(stet_backend_local *b, int timeout_ms);
 /* Releases a job without ending it: another process of this directory has it now. */

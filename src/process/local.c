@@ -560,6 +560,19 @@ static void keep_streams(const stet_local *l, int64_t number, const char *keep) 
     }
 }
 
+static void add_shares(stet_buf *b, const stet_local_request *r) {
+    stet_wire_int(b, (int64_t)(3 * r->share_count));
+    for (size_t i = 0; i < r->share_count; i++) {
+        const stet_local_share *s = &r->shares[i];
+        char total[24], wanted[24];
+        snprintf(total, sizeof total, "%lld", (long long)s->total);
+        snprintf(wanted, sizeof wanted, "%lld", (long long)s->wanted);
+        stet_wire_bytes(b, s->path, strlen(s->path) + 1);
+        stet_wire_bytes(b, total, strlen(total) + 1);
+        stet_wire_bytes(b, wanted, strlen(wanted) + 1);
+    }
+}
+
 stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_task **out, stet_error *err) {
     stet_status status = l->fd < 0 ? start_supervisor(l, err) : STET_OK;
     if (status != STET_OK)
@@ -606,7 +619,6 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
     const char *turn = r->in_turn ? l->turn : "";
     stet_wire_bytes(&b, turn, strlen(turn) + 1);
     stet_wire_bytes(&b, r->top ? r->top : "", r->top ? strlen(r->top) + 1 : 1);
-    stet_wire_bytes(&b, r->lock ? r->lock : "", r->lock ? strlen(r->lock) + 1 : 1);
     stet_wire_bytes(&b, own.work ? own.work : "", own.work ? strlen(own.work) + 1 : 1);
     stet_wire_int(&b, r->input != NULL);
     stet_wire_int(&b, r->timeout_ms);
@@ -620,6 +632,7 @@ stet_status stet_local_start(stet_local *l, const stet_local_request *r, stet_ta
     stet_wire_list(&b, r->notes ? r->notes : none);
     stet_wire_list(&b, r->collect ? r->collect : none);
     stet_wire_list(&b, r->held ? r->held : none);
+    add_shares(&b, r);
     stet_own_release(&own);
     status = send_all(l, &b, err);
     stet_buf_release(&b);

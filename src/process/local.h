@@ -76,6 +76,15 @@ typedef struct stet_local_file {
     size_t len;
 } stet_local_file;
 
+#define STET_SHARE_MAX 4096
+
+/* Places that commands of all supervisors share: `wanted` of `total`, which are locks on files PATH.0, PATH.1 ... Whoever
+ * gives another total for a path shares the first ones with the others. */
+typedef struct stet_local_share {
+    const char *path;
+    int64_t total, wanted;
+} stet_local_share;
+
 #define STET_LOCAL_HERE "\001stet job\001"
 
 typedef struct stet_local_request {
@@ -95,8 +104,9 @@ typedef struct stet_local_request {
     const char *const *stage_dirs; /* NULL: none */
     /* Files that it makes, relative to `cwd`, or NULL: copied when it has exited 0 (stet_task_file). */
     const char *const *collect;
-    /* Path of a lock that it holds while it runs, or NULL. It is begun at once and started when the lock is free. */
-    const char *lock;
+    /* Places that it holds while it runs. It is begun at once, and started when it can have all of them. */
+    const stet_local_share *shares;
+    size_t share_count;
     /* Paths that it writes, relative to `top`, or NULL. Another command that writes one of them finds this one. If one of
      * them is removed while it runs, its end says so. */
     const char *const *outputs;
