@@ -12,10 +12,11 @@ from .keys import DynamicCode, Unhashable, register_hasher
 from .legacy import LegacyPersister
 from .persister import ContentSpec, FsPersister, Persister, StorageWarning
 from .project import Commit, Project, Space, Transaction
+from .repository import Dag, ExecutionHandle, NodeHandle, Repository, Uri
 from .strategy import CleanupStrategy, DefaultCleanupStrategy
 from .workflow import WorkflowMismatch, step, workflow
 
-__all__ = ["BusyError", "CancelledError", "CleanupStrategy", "Commit", "ConflictError", "ContentSpec", "CorruptError", "DefaultCleanupStrategy", "DeniedError", "DynamicCode", "Entry",
-           "EntryMetadata", "ExecutionKey", "ExecutionKeyClash", "FailedError", "FsPersister", "InternalError", "InvalidError", "IoError", "LegacyPersister",
-           "LimitError", "NotFoundError", "Persister", "Project", "Space", "StetError", "StorageWarning", "Transaction", "Unhashable", "UnsupportedError",
+__all__ = ["BusyError", "CancelledError", "CleanupStrategy", "Commit", "ConflictError", "ContentSpec", "CorruptError", "Dag", "DefaultCleanupStrategy", "DeniedError", "DynamicCode", "Entry",
+           "EntryMetadata", "ExecutionHandle", "ExecutionKey", "ExecutionKeyClash", "FailedError", "FsPersister", "InternalError", "InvalidError", "IoError", "LegacyPersister",
+           "LimitError", "NodeHandle", "NotFoundError", "Persister", "Project", "Repository", "Space", "StetError", "StorageWarning", "Transaction", "Unhashable", "UnsupportedError", "Uri",
            "WorkflowMismatch", "default_persister", "persistent_cache", "register_hasher", "step", "workflow"]

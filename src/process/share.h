@@ -1,10 +1,11 @@
 /* share.h - places that commands share: a command begins when it has all of its places. Private to src/process.
  *
- *     stet_share_set *set;
- *     stet_status status = stet_share_open(words, count, &set, &err); // "PATH", "TOTAL", "WANTED" of each share
+ *     const char *const words[] = {"/path/gpu", "2", "1", NULL}; // path, total and wanted places of each share
+ *     stet_share_set *set = NULL;
+ *     stet_status status = stet_share_open(words, &set, &err);
  *     if (status == STET_OK)
- *         status = stet_share_take(set, &err);                        // STET_BUSY: not yet; nothing is held
- *     stet_share_close(set);                                          // gives the places back; NULL is fine
+ *         status = stet_share_take(set, &err); // STET_BUSY: not yet; nothing is held
+ *     stet_share_close(set);                   // gives the places back; NULL is fine
  *
  * A share is a number of places, each of them a lock on a file: PATH.0, PATH.1 ... So a place is free again when the supervisor that held it is gone, however it ended. All places of a command are taken
  * at once or none, so commands never wait for each other in a circle. Whoever wants many places at once may wait longer
