@@ -99,12 +99,20 @@ static void print(stet_value reply) {
     stet_value_release(reply);
 }
 
-static void reply_pending(const request *r, const stet_orch_answer *a) {
+/* `said`: what the job says of its progress, taken over. */
+static void reply_pending(const request *r, const stet_orch_answer *a, stet_value said) {
     int64_t now = stet_clock_ms(), since = r->since_ms > 0 && r->since_ms <= now ? r->since_ms : now;
     int64_t after = (now - since) / 10;
-    stet_value v = stet_value_object(), progress = stet_value_object();
+    stet_value v = stet_value_object(), progress = stet_value_object(), part;
+    static const char *const counts[] = {"done", "total"};
     after = after < AFTER_LEAST ? AFTER_LEAST : after > AFTER_MOST ? AFTER_MOST : after;
-    stet_value_put(&progress, "note", stet_value_string(stet_claim_state_name(a->claim)));
+    for (size_t i = 0; i < 2; i++)
+        if (stet_value_find(said, counts[i], strlen(counts[i]), &part))
+            stet_value_put(&progress, counts[i], stet_value_retain(part));
+    stet_value_put(&progress, "note",
+                   stet_value_find(said, "note", 4, &part) ? stet_value_retain(part)
+                                                           : stet_value_string(stet_claim_state_name(a->claim)));
+    stet_value_release(said);
     stet_value_put(&v, "v", stet_value_int(1));
     stet_value_put(&v, "status", stet_value_string("pending"));
     stet_value_put(&v, "token", stet_value_stringf("%lld", (long long)since));
@@ -149,7 +157,7 @@ static stet_status serve(stet_orch *o, const request *r, stet_backend_local *bac
     if (status == STET_OK && a.state == STET_ORCH_PENDING && backend && a.mine)
         stet_keeper_need(keeper); /* nobody may ask for it again */
     if (status == STET_OK && a.state == STET_ORCH_PENDING)
-        reply_pending(r, &a);
+        reply_pending(r, &a, stet_orch_progress(o, &job));
     else if (status == STET_OK)
         reply_done(&a);
     return status;
@@ -170,6 +178,7 @@ static stet_status answer(const request *r, stet_error *err) {
         if (status == STET_OK)
             status = stet_calls_owner(dir, owner, err);
         backend = stet_backend_local_open(dir, stet_project_root(p), false);
+        stet_backend_local_limit(backend, config.slots, config.pools);
     }
     stet_orch o = {.hub = hub,
                    .backend = &stet_backend_local_kind,

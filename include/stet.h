@@ -975,6 +975,10 @@ STET_API STET_CHECKED stet_status stet_call_wait(stet_context *context, const ch
                                                  stet_value *call, stet_error *err);
 STET_API STET_CHECKED stet_status stet_call_status(stet_context *context, const char *id, stet_value *call,
                                                    stet_error *err);
+/* What the job of a call has written: {"id","ended","stdout","stderr"}, while it runs and afterwards. STET_NOT_FOUND: there
+ * is no such call, or nothing of it was kept here. */
+STET_API STET_CHECKED stet_status stet_call_logs(stet_context *context, const char *id, stet_value *logs,
+                                                 stet_error *err);
 /* Gives the call up and ends the programs that run for it. */
 STET_API STET_CHECKED stet_status stet_call_cancel(stet_context *context, const char *id, stet_value *call,
                                                    stet_error *err);

@@ -77,6 +77,7 @@ void stet_py_free(PyObject *o, PyObject *owner);
 
 bool stet_py_persist_init(PyObject *module);
 bool stet_py_project_init(PyObject *module);
+bool stet_py_context_init(PyObject *module);
 bool stet_py_space_init(PyObject *module);
 bool stet_py_tx_init(PyObject *module);
 

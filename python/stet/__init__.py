@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .legacy import LegacyPersister  # noqa: F401
     from .persister import ContentSpec, FsPersister, Persister, StorageWarning  # noqa: F401
     from .project import Commit, Project, Space, Transaction  # noqa: F401
+    from .repository import Dag, ExecutionHandle, NodeHandle, Repository, Uri  # noqa: F401
     from .steps import WorkflowMismatch, step, workflow  # noqa: F401
     from .strategy import CleanupStrategy, DefaultCleanupStrategy  # noqa: F401
 
@@ -32,6 +33,7 @@ _PARTS = {
     "legacy": ("LegacyPersister",),
     "persister": ("ContentSpec", "FsPersister", "Persister", "StorageWarning"),
     "project": ("Commit", "Project", "Space", "Transaction"),
+    "repository": ("Dag", "ExecutionHandle", "NodeHandle", "Repository", "Uri"),
     "strategy": ("CleanupStrategy", "DefaultCleanupStrategy"),
     "steps": ("WorkflowMismatch", "step", "workflow"),
 }

@@ -225,8 +225,7 @@ class persistent_cache:
             print(f"[stet] {self._key.block_id}: {'found' if self.hit else 'computing'}", file=sys.stderr)
         self._began, self._started = _stet.now(), time.perf_counter()
         if not self.hit:
-            self._watched = validity.Watched(self._files)
-            self._noted = validity.begin()
+            self._noted = validity.begin(self._files)
         return self
 
     def _graph_of(self, frame, block, after=False):
@@ -295,7 +294,7 @@ class persistent_cache:
         try:
             after = self._graph_of(frame, block, after=True)
             changed = self._graph.walk.difference(after.walk) if after.digest != self._graph.digest else None
-            if changed is None and self._watched.changed():
+            if changed is None and not noted.hold():
                 changed = "a file of depends_on"
         except keys.Unhashable as e:
             changed = str(e)

@@ -16,23 +16,28 @@ def digest_of_path(path):
     return h.digest()
 
 
-def stamp_of_path(path):
-    """Of what stat says of a file, or of all that is below a directory. It changes with each change, also with one that is taken back."""
-    h, todo = hashlib.sha256(), [os.fsdecode(os.fspath(path))]
-    seen = set()
+_TICK = 20_000_000  # nanoseconds: times of files are behind the clock by so much at most
+
+
+def times_of_path(path, settle=False):
+    """What the file system says of a path and all below it: something else if a content was changed since, also if it was changed back. What was changed just now could be
+    changed again without another time: `settle` waits until that can't be."""
+    out, todo, around = [], [os.fsdecode(os.fspath(path))], set()
     while todo:
-        path = todo.pop()
-        for look in (os.lstat, os.stat):
-            try:
-                s = look(path)
-            except OSError as e:
-                h.update(b"nothing %d;" % (e.errno or 0))
-                continue
-            h.update(b"%d %d %d %d %d %d;" % (s.st_dev, s.st_ino, s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns))
-            if look is os.stat and stat.S_ISDIR(s.st_mode) and (s.st_dev, s.st_ino) not in seen:
-                seen.add((s.st_dev, s.st_ino))
-                todo += [os.path.join(path, n) for n in sorted(os.listdir(path))]
-    return h.digest()
+        at = todo.pop()
+        try:
+            own, s = os.lstat(at), os.stat(at)
+            while settle and 0 <= time.time_ns() - s.st_ctime_ns <= _TICK:
+                time.sleep(_TICK / 1e9)
+                s = os.stat(at)
+        except OSError:
+            out.append((at, None))
+            continue
+        out.append((at, own.st_ino, own.st_ctime_ns, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns))
+        if stat.S_ISDIR(s.st_mode) and (s.st_dev, s.st_ino) not in around:
+            around.add((s.st_dev, s.st_ino))
+            todo += [os.path.join(at, n) for n in sorted(os.listdir(at))]
+    return out
 
 
 def _below(top):

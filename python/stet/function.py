@@ -128,9 +128,9 @@ class Function:
                 self._keys[(args, *map(type, args))] = known
         return self.cached.quick(*known)
 
-    def changed(self, call, watched):
+    def changed(self, call, noted):
         """What the call itself changed of the things that its key covers, or None. A result found later would leave that change out."""
-        if watched.changed():
+        if not noted.hold():
             return "a file of depends_on"
         try:
             walk = self._walk_arguments(call.arguments, lazy=call.walk.lazy)
@@ -158,12 +158,12 @@ class Function:
     def _say(self, what):
         print(f"[stet] {self.label}: {what}", file=sys.stderr)
 
-    def may_keep(self, call, seconds, watched):
+    def may_keep(self, call, seconds, noted):
         """Asked in the thread that computed: a variable may have another value in others."""
         self.misses += 1
         if self._verbose:
             self._say(f"computed in {seconds:.3f} s")
-        changed = self.changed(call, watched)
+        changed = self.changed(call, noted)
         if changed is not None:
             warnings.warn(f"{self.label} changed what its key covers ({changed}): the result is not kept. Leave it out with ignore=, if no result depends on it",
                           StorageWarning, stacklevel=5)
@@ -209,15 +209,14 @@ class Function:
             mine.end()
 
     def _compute(self, call, args, kwargs):
-        watched = validity.Watched(call.files)
         began, started = _stet.now(), time.perf_counter()
-        noted, token = validity.begin()
+        noted, token = validity.begin(call.files)
         try:
             result = self.function(*args, **kwargs)
         finally:
             validity.end(noted, token)
         seconds = time.perf_counter() - started
-        if self.may_keep(call, seconds, watched):
+        if self.may_keep(call, seconds, noted):
             result = self._as_found(call, result, self.cached.put(call.key, began, {"return": result}, seconds, noted.extra(call.files), call.inputs()))
         self._hand_on(call, noted, began)
         return result
@@ -260,15 +259,14 @@ class Function:
     async def _compute_async(self, call, args, kwargs):
         import asyncio
 
-        watched = validity.Watched(call.files)
         began, started = _stet.now(), time.perf_counter()
-        noted, token = validity.begin()
+        noted, token = validity.begin(call.files)
         try:
             result = await self.function(*args, **kwargs)
         finally:
             validity.end(noted, token)
         seconds = time.perf_counter() - started
-        if self.may_keep(call, seconds, watched):
+        if self.may_keep(call, seconds, noted):
             stored = await asyncio.to_thread(self.cached.put, call.key, began, {"return": result}, seconds, noted.extra(call.files), call.inputs())
             result = self._as_found(call, result, stored)
         self._hand_on(call, noted, began)

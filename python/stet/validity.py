@@ -10,7 +10,7 @@ import os
 import threading
 
 from . import _stet
-from .files import digest_of_path, stamp_of_path
+from .files import digest_of_path, times_of_path
 
 _around = contextvars.ContextVar("stet computation", default=None)
 _under_way, _lock = set(), threading.Lock()
@@ -18,18 +18,6 @@ _under_way, _lock = set(), threading.Lock()
 
 def digests_of_files(paths):
     return {os.fsdecode(p): digest_of_path(p).hex() for p in paths}
-
-
-class Watched:
-    """Files while a result is computed: one that is changed and changed back must be noticed, too."""
-
-    __slots__ = ("files", "stamps")
-
-    def __init__(self, files):
-        self.files, self.stamps = files, {p: stamp_of_path(p) for p in files}
-
-    def changed(self):
-        return bool(self.files) and (digests_of_files(self.files) != self.files or {p: stamp_of_path(p) for p in self.files} != self.stamps)
 
 
 def bytes_of_files(files):
@@ -44,10 +32,15 @@ def earlier(a, b):
 class Computation:
     """What was noted while one result is computed."""
 
-    __slots__ = ("files", "until")
+    __slots__ = ("files", "until", "_held", "_times")
 
-    def __init__(self):
+    def __init__(self, held):
         self.files, self.until = {}, None
+        self._held, self._times = held, {p: times_of_path(p, settle=True) for p in held}
+
+    def hold(self):
+        """Are the files of the key what they were, and were they that all the time?"""
+        return not self._held or (digests_of_files(self._held) == self._held and all(times_of_path(p) == t for p, t in self._times.items()))
 
     def note(self, files, until):
         for path, digest in files.items():
@@ -61,9 +54,9 @@ class Computation:
         return {k: v for k, v in (("files", files), ("until", self.until)) if v}
 
 
-def begin():
-    """Of a computation: (what is noted, what `end` needs)."""
-    noted = Computation()
+def begin(files):
+    """Of a computation: (what is noted, what `end` needs). `files`: those of its key, with their digests."""
+    noted = Computation(files)
     with _lock:
         _under_way.add(noted)
     return noted, _around.set(noted)

@@ -41,6 +41,28 @@ static stet_status take_count(stet_value table, const char *name, int64_t most, 
     return STET_OK;
 }
 
+static stet_status take_pools(stet_value table, stet_value *out, stet_error *err) {
+    stet_value v;
+    *out = stet_value_null();
+    if (!stet_value_find(table, "pools", 5, &v))
+        return STET_OK;
+    if (stet_value_type(v) != STET_TYPE_OBJECT)
+        return wrong(err, "pools", "no table: write [calls.pools] and NAME = PLACES");
+    for (size_t i = 0; i < stet_value_count(v); i++) {
+        size_t len;
+        const char *name = stet_value_key_at(v, i, &len);
+        stet_value n = stet_value_at(v, i);
+        if (!stet_function_pool_name(name, len) || stet_value_type(n) != STET_TYPE_INT || stet_value_as_int(n) < 1 ||
+            stet_value_as_int(n) > STET_SHARE_MAX)
+            return stet_fail(err, STET_INVALID,
+                             "calls.pools.%.64s in config.toml: a pool has a name of letters, digits, _ and -, and "
+                             "from 1 to %d places",
+                             name, STET_SHARE_MAX);
+    }
+    *out = stet_value_retain(v);
+    return STET_OK;
+}
+
 stet_status stet_calls_config_read(const stet_project *p, stet_calls_config *out, stet_error *err) {
     stet_value table = stet_project_setting(p, "calls"), remote;
     int64_t adapters = 16;
@@ -69,6 +91,10 @@ stet_status stet_calls_config_read(const stet_project *p, stet_calls_config *out
         else
             c.remote = stet_strdup(stet_value_as_string(&remote, NULL));
     }
+    if (status == STET_OK)
+        status = take_count(table, "slots", STET_SHARE_MAX, &c.slots, err);
+    if (status == STET_OK)
+        status = take_pools(table, &c.pools, err);
     c.adapters = (size_t)adapters;
     if (status == STET_OK)
         *out = c;
@@ -79,6 +105,7 @@ stet_status stet_calls_config_read(const stet_project *p, stet_calls_config *out
 
 void stet_calls_config_release(stet_calls_config *c) {
     stet_free(c->remote);
+    stet_value_release(c->pools);
     *c = (stet_calls_config){0};
 }
 
@@ -199,6 +226,54 @@ static void put_if_any(stet_value *to, const char *name, stet_value v) {
         stet_value_put(to, name, stet_value_retain(v));
 }
 
+/* Looks for ways to the project among the arguments. */
+static stet_status look_at_args(stet_repo *r, const stet_function *f, const stet_calls_node_spec *s,
+                                stet_function_found *found, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t i = 0; i < s->count && status == STET_OK && !found->unseen; i++) {
+        stet_hash datum;
+        stet_value v = stet_value_retain(s->args[i].value);
+        if (s->args[i].node) {
+            status = stet_repo_eval(r, *s->args[i].node, &datum, err);
+            if (status == STET_OK)
+                status = stet_repo_value(r, datum, &v, err);
+        }
+        char *why = status == STET_OK ? stet_function_value_above(f, s->root, v) : NULL;
+        if (why) {
+            stet_free(found->open);
+            found->open = why;
+            found->unseen = true;
+        }
+        stet_value_release(v);
+    }
+    return status;
+}
+
+stet_status stet_calls_unseen(stet_repo *r, const stet_calls_node_spec *s, char **why, stet_error *err) {
+    stet_function f;
+    stet_function_found found;
+    *why = NULL;
+    if (!stet_calls_is_local(s->function))
+        return STET_OK;
+    stet_status status = stet_function_parse(s->function, &f, err);
+    if (status != STET_OK)
+        return status;
+    stet_value env = stet_function_environment(&f);
+    stet_function_bind(&f, env);
+    status = stet_function_find(&f, s->root, &found, err);
+    if (status == STET_OK) {
+        status = look_at_args(r, &f, s, &found, err);
+        if (status == STET_OK && found.unseen) {
+            *why = found.open;
+            found.open = NULL;
+        }
+        stet_function_found_release(&found);
+    }
+    stet_value_release(env);
+    stet_function_release(&f);
+    return status;
+}
+
 /* What a job of stet-exec-local gets: its files, and in `beside` its environment. Both are null or empty for others. */
 static stet_status put_job(stet_repo *r, const stet_calls_node_spec *s, stet_value *code, stet_value *beside,
                            stet_error *err) {
@@ -223,6 +298,8 @@ static stet_status put_job(stet_repo *r, const stet_calls_node_spec *s, stet_val
         put_if_any(&job, "env", env);
         put_if_any(&job, "dirs", dirs);
         put_if_any(&job, "places", found.places);
+        if (status == STET_OK)
+            status = look_at_args(r, &f, s, &found, err);
         if (found.open)
             stet_value_put(&job, "open", stet_value_bool(true));
         if (stet_value_count(job) >

@@ -21,6 +21,8 @@
  *   adapters        16: adapter processes at the same time
  *   lease           "30s": lease of a claim
  *   remote          a file: URI; without it calls run on this machine
+ *   slots           maximum number of jobs at the same time on this machine; without it there is none
+ *   pools           {NAME: places...}: what all projects of this user share on this machine
  */
 #ifndef STET_EXEC_CALLS_H
 #define STET_EXEC_CALLS_H
@@ -31,7 +33,9 @@ typedef struct stet_calls_config {
     stet_backoff backoff;
     int64_t poll_timeout_ms, lease_ms;
     size_t adapters;
-    char *remote; /* NULL: none */
+    char *remote;     /* NULL: none */
+    int64_t slots;    /* 0: no limit */
+    stet_value pools; /* {NAME: places} or null */
 } stet_calls_config;
 
 STET_CHECKED stet_status stet_calls_config_read(const stet_project *p, stet_calls_config *out, stet_error *err);
@@ -66,6 +70,8 @@ typedef struct stet_calls_node_spec {
  * environment of this process, and what call/function.h finds. An open call has to be made with `cache` off. STET_INVALID: the
  * function can't be called this way. */
 STET_CHECKED stet_status stet_calls_node(stet_repo *r, const stet_calls_node_spec *s, stet_hash *node, stet_error *err);
+/* Could the call read more of the project than the files that it names? Why, which is the caller's; NULL: it could not. */
+STET_CHECKED stet_status stet_calls_unseen(stet_repo *r, const stet_calls_node_spec *s, char **why, stet_error *err);
 bool stet_calls_is_local(const char *function); /* is it one of stet-exec-local? */
 /* Checks that this is a valid function URI; checks the options of stet-exec-local too. */
 STET_CHECKED stet_status stet_calls_check(const char *function, stet_error *err);
@@ -91,9 +97,13 @@ typedef enum stet_worker_event {
 typedef struct stet_worker_opts {
     const char *remote; /* URI */
     const char *dir, *root;
+    int64_t slots; /* as in stet_calls_config */
+    stet_value pools;
     size_t jobs;
     int64_t lease_ms;
-    int64_t idle_ms; /* ends after this long without work; negative: never */
+    int64_t idle_ms; /* ends after this long without work, and without calls that are going to be tried again; negative:
+                      * never */
+    stet_backoff backoff; /* how long callers wait before they try again */
     bool (*cancelled)(void *ctx);
     void (*event)(void *ctx, stet_worker_event event, stet_hash key, const char *function);
     void (*say)(void *ctx, const char *line); /* an error that will be retried */

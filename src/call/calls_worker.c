@@ -20,12 +20,21 @@ typedef struct held {
     stet_orch_held job;
 } held;
 
+/* A call that is going to be tried again: its caller waits for a while. */
+typedef struct awaited {
+    stet_hash key;
+    int64_t until_us; /* monotonic */
+} awaited;
+
+#define AWAIT_MORE_MS 2000 /* a caller looks again some time after its wait has ended */
+
 typedef struct worker {
     const stet_worker_opts *o;
     stet_worker_report *report;
     stet_orch orch;
     stet_backend_local *backend;
     STET_VEC(held) held;
+    STET_VEC(awaited) awaited;
     int64_t news, scanned_ms, said_ms, tidied_ms, kept_ms;
     const char *owner; /* of the machine and directory: what the names of its workers begin with */
 } worker;
@@ -58,6 +67,30 @@ static void make_sure_of_keeper(worker *w) {
                                          .hub = w->o->remote,
                                          .lease_ms = w->orch.lease_ms,
                                          .client = stet_proc_self()});
+}
+
+/* A caller that has tried often enough does not come again. */
+static void await(worker *w, const stet_orch_job *job) {
+    int64_t failures = job->tries + 1;
+    if (failures < w->o->backoff.attempts)
+        *stet_vec_add(&w->awaited) =
+            (awaited){job->key, stet_clock_monotonic_us() +
+                                    (stet_backoff_ceiling(&w->o->backoff, failures) + AWAIT_MORE_MS) * 1000};
+}
+
+static bool awaits(worker *w) {
+    int64_t now = stet_clock_monotonic_us();
+    for (size_t i = w->awaited.len; i-- > 0;)
+        if (now >= w->awaited.at[i].until_us)
+            w->awaited.at[i] = w->awaited.at[--w->awaited.len];
+    return w->awaited.len > 0;
+}
+
+/* It came, or somebody else has it. */
+static void stop_awaiting(worker *w, stet_hash key) {
+    for (size_t i = w->awaited.len; i-- > 0;)
+        if (stet_hash_equal(w->awaited.at[i].key, key))
+            w->awaited.at[i] = w->awaited.at[--w->awaited.len];
 }
 
 static void drop(worker *w, size_t i) {
@@ -97,6 +130,8 @@ static bool look(worker *w, held *h) {
     }
     if (a.state == STET_ORCH_PENDING)
         return false;
+    if (a.mine && a.state == STET_ORCH_DONE_ERROR && a.retry)
+        await(w, &h->job.job);
     let_go(w, &h->job.job); /* ended by somebody else it may still run here */
     tell(w,
          !a.mine                        ? STET_WORKER_LOST
@@ -127,6 +162,10 @@ static stet_status take(worker *w, stet_hash key, stet_error *err) {
         return status;
     stet_orch_answer a;
     status = stet_orch_poll(&w->orch, &h.job.job, &a, err);
+    if (status == STET_OK)
+        stop_awaiting(w, key);
+    if (status == STET_OK && a.state == STET_ORCH_DONE_ERROR && a.mine && a.retry)
+        await(w, &h.job.job);
     if (status == STET_OK && a.took)
         tell(w, STET_WORKER_TAKEN, &h.job.job);
     if (status == STET_OK && a.took && !a.mine) { /* lost already, and its job may have been started */
@@ -206,7 +245,7 @@ static void work(worker *w) {
         if (w->held.len > 0)
             make_sure_of_keeper(w);
         int64_t now = stet_clock_monotonic_us();
-        if (busy || w->held.len > 0)
+        if (busy || w->held.len > 0 || awaits(w))
             idle_since = now;
         else if (w->o->idle_ms >= 0 && now - idle_since >= w->o->idle_ms * 1000)
             return;
@@ -233,6 +272,7 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
     snprintf(name, sizeof name, "%s/%lld.%llx", owner, (long long)self.pid, (unsigned long long)self.start);
     w.owner = owner;
     w.backend = stet_backend_local_open(o->dir, o->root, true);
+    stet_backend_local_limit(w.backend, o->slots, o->pools);
     w.orch = (stet_orch){.hub = hub,
                          .backend = &stet_backend_local_kind,
                          .backend_ctx = w.backend,
@@ -242,6 +282,7 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
     while (w.held.len > 0)
         drop(&w, w.held.len - 1);
     stet_vec_release(&w.held);
+    stet_vec_release(&w.awaited);
     stet_backend_local_close(w.backend);
     stet_hub_close(hub);
     return STET_OK;

@@ -86,6 +86,8 @@ stet_status stet_executor_start(stet_executor *x, const stet_call_request *r, st
         c->remote_uri = stet_strdup(r->remote);
     if (r->attempts > 0)
         stet_call_detail(c, "attempts", stet_value_int(r->attempts));
+    if (stet_value_count(r->labels) > 0)
+        stet_call_detail(c, "labels", stet_value_retain(r->labels));
     if (r->timeout_ms > 0)
         stet_call_detail(c, "deadline", stet_value_int(stet_clock_ms() + r->timeout_ms));
     /* A hit needs no more than the pin. */

@@ -76,6 +76,7 @@ typedef struct stet_call_request {
      * caller stops waiting. */
     int64_t timeout_ms;
     const char *remote; /* for this call; NULL: the executor's */
+    stet_value labels;  /* words for people, to find the attempt by; borrowed; null: none */
 } stet_call_request;
 
 /* Called from the loop, once, when the state is terminal; never from within stet_executor_start. */

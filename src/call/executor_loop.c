@@ -427,6 +427,19 @@ static bool end_row(stet_call *c) {
     return true;
 }
 
+/* Has the one who is at it an attempt yet? Until then nobody could find the call by anything that it is given. */
+static bool is_begun(stet_call *c) {
+    stet_attempts list = {0};
+    stet_attempt_filter live = {.node = &c->node, .live = true, .limit = LIST_MAX};
+    bool begun = false;
+    if (stet_attempt_list(c->x->repo, &live, &list, NULL, NULL) != STET_OK)
+        return false;
+    for (size_t i = 0; i < list.len && !begun; i++)
+        begun = stet_hash_equal(list.at[i].key, c->row.key);
+    stet_attempts_release(&list);
+    return begun;
+}
+
 static void give_up(stet_call *c, stet_error *err) {
     stet_error_clear(&c->error);
     stet_error_move(&c->error, err);
@@ -447,7 +460,7 @@ static void resolve(stet_call *c) {
         status = stet_call_take_lock(c, &locked, &err);
     if (status == STET_OK && !locked) { /* somebody of this project is at it */
         c->waited = true;
-        c->submitted = true;
+        c->submitted = c->submitted || is_begun(c);
         c->wait_ms = c->wait_ms ? c->wait_ms * 2 : LOOK_FIRST_MS;
         c->wait_ms = c->wait_ms < LOOK_MOST_MS ? c->wait_ms : LOOK_MOST_MS;
         later(c, c->wait_ms);

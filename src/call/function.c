@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "base/vec.h"
 #include "call/adapter.h"
+#include "process/local.h"
 
 static const char *const always[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL"};
 
@@ -32,6 +33,7 @@ void stet_function_release(stet_function *f) {
     stet_words_release(&f->env);
     stet_words_release(&f->outputs);
     stet_words_release(&f->files);
+    stet_words_release(&f->pools);
     stet_free(f->command);
     stet_free(f->cwd);
     *f = (stet_function){0};
@@ -67,6 +69,22 @@ static stet_status wrong(stet_error *err, const char *name, const char *value, c
     stet_fail(err, STET_INVALID, "%s=%.200s: %s", name, value, what);
     stet_hint(err, "docs/calls.md lists the options of stet-exec-local");
     return STET_INVALID;
+}
+
+static bool take_number(const char *text, int64_t most, int64_t *out) {
+    size_t len = strlen(text);
+    if (len == 0 || len > 9 || strspn(text, "0123456789") != len)
+        return false;
+    *out = strtoll(text, NULL, 10);
+    return *out >= 1 && *out <= most;
+}
+
+bool stet_function_pool_name(const char *name, size_t len) {
+    for (size_t i = 0; i < len; i++)
+        if (!((name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
+              (name[i] >= '0' && name[i] <= '9') || name[i] == '_' || name[i] == '-'))
+            return false;
+    return len > 0 && len <= 64;
 }
 
 static stet_status take_option(stet_function *f, const char *name, const char *value, stet_value v, stet_error *err) {
@@ -108,7 +126,17 @@ static stet_status take_option(stet_function *f, const char *name, const char *v
         *(strcmp(name, "max-memory") == 0 ? &f->max_memory : &f->max_file_size) = bytes;
     } else if (strcmp(name, "in-place") == 0 && (strcmp(value, "true") == 0 || strcmp(value, "false") == 0))
         f->in_place = *value == 't';
-    else if (strcmp(name, "retry-on") == 0) {
+    else if (strcmp(name, "cpus") == 0) {
+        if (!take_number(value, 1024, &f->cpus))
+            return wrong(err, name, value, "a number from 1 to 1024");
+    } else if (strcmp(name, "pool") == 0) {
+        const char *colon = strchr(value, ':');
+        size_t len = colon ? (size_t)(colon - value) : strlen(value);
+        int64_t n;
+        if (!stet_function_pool_name(value, len) || (colon && !take_number(colon + 1, STET_SHARE_MAX, &n)))
+            return wrong(err, name, value, "NAME or NAME:N, with letters, digits, _ and - in the name");
+        stet_words_add(&f->pools, stet_strdup(value));
+    } else if (strcmp(name, "retry-on") == 0) {
         char *end;
         long code = strtol(value, &end, 10);
         if (*value < '0' || *value > '9' || *end || code < 1 || code > 255)
@@ -130,6 +158,7 @@ stet_status stet_function_parse(const char *uri, stet_function *out, stet_error 
     if (status != STET_OK)
         return status;
     f.cwd = stet_strdup("");
+    f.cpus = 1;
     f.retry_on[STET_ADAPTER_TRANSIENT / 64] |= (uint64_t)1 << (STET_ADAPTER_TRANSIENT % 64);
     stet_words_add(&f.argv, NULL); /* the place of the program, which is set below */
     for (size_t i = 0; i < stet_value_count(u.query) && status == STET_OK; i++) {

@@ -29,6 +29,9 @@
  *                   on, others never. The values are those of the process that makes the call
  *   timeout=10m, max-memory=2G, max-cpu=5m, max-file-size=1G
  *                   limits
+ *   cpus=N          so many of the project's slots; 1 if it is not said
+ *   pool=NAME, pool=NAME:N
+ *                   a place, or N, in a pool of this machine; any number
  *   retry-on=N      an exit status that means "not now": tried again later, like 75; any number
  *   stdin=null      no standard input; otherwise it is the arguments of the call, as a JSON array
  *   stdout=text     the result is the text itself; otherwise the output is parsed as JSON (no output at all is null)
@@ -43,8 +46,9 @@
  * in .stet are left out too.
  *
  * Some functions can read files of the project that they do not name: those that have the absolute path of a directory
- * in them, or a path inside other text, or run in place without `files`. Such a function is *open*: what it gives is
- * never taken for the answer of a later call.
+ * in them, or a path inside other text, or that of a directory above the project, or run in place without `files`. Such a
+ * function is *open*: what it gives is never taken for the answer of a later call. The same holds for a call with such a
+ * path among its arguments.
  */
 #ifndef STET_EXEC_FUNCTION_H
 #define STET_EXEC_FUNCTION_H
@@ -71,12 +75,15 @@ typedef struct stet_function {
     bool in_place, text, no_input;
     int64_t timeout_ms;
     uint64_t max_memory, max_cpu_s, max_file_size;
+    int64_t cpus;         /* slots that it takes */
+    stet_words pools;     /* as written in pool= */
     uint64_t retry_on[4]; /* one bit for each exit status; 75 is always among them */
 } stet_function;
 
 /* STET_INVALID: the message says what is wrong. */
 STET_CHECKED stet_status stet_function_parse(const char *uri, stet_function *out, stet_error *err);
 void stet_function_release(stet_function *f);
+bool stet_function_pool_name(const char *name, size_t len); /* can it be the name of a pool? */
 
 /* The path from the top for `path` as written in the directory `cwd`, without empty and "." parts, ".." resolved as
  * text. NULL: it is absolute, the top itself, or outside. Caller frees. */
@@ -108,12 +115,18 @@ typedef struct stet_function_found {
     stet_names dirs;   /* directories that have to be there although no file in them is, and those behind links */
     stet_value places; /* {ABSOLUTE PATH: PATH} of what stands in the function with its absolute path */
     char *open;        /* why it is open; NULL: it is not */
+    bool unseen;       /* it is open, and what it could read is more than the files that it names */
 } stet_function_found;
 
 /* Finds what the function names. STET_NOT_FOUND: a pattern of files= matches nothing. STET_LIMIT: too many files. */
 STET_CHECKED stet_status stet_function_find(const stet_function *f, const char *root, stet_function_found *out,
                                             stet_error *err);
 void stet_function_found_release(stet_function_found *found);
+/* Why the function, which is bound, could read files of the project that it does not name, through a directory above the
+ * project or a path in one of its scripts (`code`); the caller's. NULL: it could not. */
+char *stet_function_above(const stet_function *f, const char *root, const stet_names *code);
+/* The same for a value that it gets on standard input. */
+char *stet_function_value_above(const stet_function *f, const char *root, stet_value argument);
 /* Makes absolute paths in the program, the arguments and the environment lead to the directory of the job. */
 void stet_function_place(stet_function *f, stet_value places);
 

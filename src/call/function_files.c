@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "call/function.h"
+#include "call/function_words.h"
 #include "process/local.h"
 
 /* Everything in .stet is stet's. */
@@ -60,13 +60,6 @@ static bool in_name(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* A word of a line for the shell. */
-typedef struct shell_word {
-    const char *begin, *end; /* as it is written */
-    stet_buf text;           /* without quotes, with the variables that are known */
-    bool target;             /* it stands behind a > */
-} shell_word;
-
 static const char *add_variable(const stet_function *f, const char *p, stet_buf *out) {
     const char *name = p + 1 + (p[1] == '{');
     size_t n = 0;
@@ -79,9 +72,7 @@ static const char *add_variable(const stet_function *f, const char *p, stet_buf 
     return name + n - (p[1] != '{');
 }
 
-/* The next word; false: there is none. Not the shell's own rules: a word that they would read otherwise names no file, or
- * one more than needed. */
-static bool next_word(const stet_function *f, const char **at, shell_word *w) {
+bool stet_function_next_word(const stet_function *f, const char **at, shell_word *w) {
     const char *p = *at;
     char before = 0;
     stet_buf_clear(&w->text);
@@ -214,7 +205,7 @@ void stet_function_named(const stet_function *f, const char *root, stet_function
     naming n = {f, root, visit, ctx};
     shell_word w = {.text = STET_BUF(0)};
     if (f->command)
-        for (const char *at = f->command; next_word(f, &at, &w);)
+        for (const char *at = f->command; stet_function_next_word(f, &at, &w);)
             if (!w.target) {
                 visit_word(&n, stet_buf_cstr(&w.text), true);
                 visit_program(&n, stet_buf_cstr(&w.text));
@@ -349,8 +340,15 @@ static void add_named(void *ctx, const char *path, stet_function_use use, const 
     if (n->status != STET_OK)
         return;
     if (use == STET_FUNCTION_IN_PLACE) {
-        if (!n->out->open)
+        char *full = stet_file_join(n->root, path);
+        struct stat st;
+        bool dir = !*path || (stet_sys_stat(full, &st) == 0 && S_ISDIR(st.st_mode));
+        if (!n->out->open || (dir && !n->out->unseen)) {
+            stet_free(n->out->open);
             n->out->open = stet_asprintf("it names %s, which it can read in the project itself", written);
+        }
+        n->out->unseen |= dir; /* a change of a file is seen; what is in a directory may be anything */
+        stet_free(full);
         return;
     }
     if (written)
@@ -379,6 +377,15 @@ static void sort_once(stet_names *names) {
     names->len = kept;
 }
 
+/* Takes over `why`. */
+static void is_open(stet_function_found *out, char *why) {
+    if (!why)
+        return;
+    stet_free(out->open);
+    out->open = why;
+    out->unseen = true;
+}
+
 stet_status stet_function_find(const stet_function *f, const char *root, stet_function_found *out, stet_error *err) {
     *out = (stet_function_found){.places = stet_value_object()};
     finder n = {.f = f, .root = root, .out = out, .err = err};
@@ -392,10 +399,12 @@ stet_status stet_function_find(const stet_function *f, const char *root, stet_fu
         stet_free(path);
         stet_free(entry);
     }
-    if (f->in_place && f->files.len == 0 && !out->open)
-        out->open = stet_strdup("it runs in the project, and files= does not say what it reads there");
+    if (f->in_place && f->files.len == 0 && !out->unseen)
+        is_open(out, stet_strdup("it runs in the project, and files= does not say what it reads there"));
     sort_once(&out->code);
     sort_once(&out->dirs);
+    if (!out->unseen && n.status == STET_OK)
+        is_open(out, stet_function_above(f, root, &out->code));
     stet_vec_release(&n.above);
     if (n.status == STET_OK && out->code.len > STET_FUNCTION_CODE_MAX)
         n.status = stet_fail(err, STET_LIMIT, "a call names more than %d files", STET_FUNCTION_CODE_MAX);
@@ -443,7 +452,7 @@ static char *place_command(const stet_function *f, stet_value places) {
     stet_buf b = STET_BUF(0);
     shell_word w = {.text = STET_BUF(0)};
     const char *done = f->command;
-    for (const char *at = f->command; next_word(f, &at, &w);) {
+    for (const char *at = f->command; stet_function_next_word(f, &at, &w);) {
         size_t prefix;
         const char *path;
         stet_value hold;

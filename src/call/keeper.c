@@ -171,6 +171,16 @@ static stet_status look(keeper *k, bool *kept, stet_error *err) {
     return status;
 }
 
+/* A job that was lost is started again, within the limits of the project. */
+static void limit(keeper *k) {
+    stet_project *p = NULL;
+    stet_calls_config config = {0};
+    if (stet_project_find(k->o->root, &p, NULL) == STET_OK && stet_calls_config_read(p, &config, NULL) == STET_OK)
+        stet_backend_local_limit(k->backend, config.slots, config.pools);
+    stet_calls_config_release(&config);
+    stet_project_close(p);
+}
+
 /* Until there is nothing to keep for a while. */
 static stet_status keep_all(keeper *k, const char *lock, stet_error *err) {
     int64_t turn = TURN_MIN_MS, most = k->o->lease_ms / 3 < TURN_MAX_MS ? k->o->lease_ms / 3 + 1 : TURN_MAX_MS;
@@ -201,6 +211,7 @@ stet_status stet_keeper_run(const stet_keeper_opts *o, stet_error *err) {
             status = stet_hub_open(o->hub, STET_REPO_MUST_EXIST, &hub, err);
         if (status == STET_OK) {
             k.backend = stet_backend_local_open(o->dir, o->root, o->client.pid > 0);
+            limit(&k);
             k.orch = (stet_orch){.hub = hub,
                                  .backend = &stet_backend_local_kind,
                                  .backend_ctx = k.backend,

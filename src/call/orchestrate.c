@@ -9,7 +9,8 @@
 #include "base/text.h"
 #include "base/vec.h"
 
-#define MAX_ROUNDS 200 /* of one poll: each lost swap means that somebody else got on */
+#define TELL_MS    1000 /* how often the claim says how far the job is */
+#define MAX_ROUNDS 200  /* of one poll: each lost swap means that somebody else got on */
 
 typedef struct poll {
     stet_orch *o;
@@ -265,11 +266,26 @@ static stet_status lose(poll *p, bool *lost, stet_error *err) {
     return change(p, next, lost, err);
 }
 
+static stet_value progress_of(const stet_orch *o, const stet_orch_job *job) {
+    return o->backend->progress ? o->backend->progress(o->backend_ctx, job) : stet_value_null();
+}
+
+/* The lease, and what others see of the progress. */
 static stet_status refresh(poll *p, bool *lost, stet_error *err) {
     *lost = false;
-    if (p->claim.left_ms > p->o->lease_ms * 2 / 3)
+    int64_t age = p->o->lease_ms - p->claim.left_ms;
+    stet_value now = age > TELL_MS ? progress_of(p->o, p->job) : stet_value_null();
+    bool news =
+        stet_value_type(now) != STET_TYPE_NULL && !stet_value_equal(now, stet_value_get(p->claim.job, "progress"));
+    if (age < p->o->lease_ms / 3 && !news) {
+        stet_value_release(now);
         return STET_OK;
+    }
     stet_claim next = stet_claim_copy(&p->claim);
+    if (news && stet_value_type(next.job) == STET_TYPE_OBJECT)
+        stet_value_put(&next.job, "progress", now);
+    else
+        stet_value_release(now);
     next.lease_for_ms = p->o->lease_ms;
     return change(p, next, lost, err);
 }
@@ -357,6 +373,20 @@ stet_status stet_orch_poll(stet_orch *o, const stet_orch_job *job, stet_orch_ans
     if (p.there)
         stet_claim_release(&p.claim);
     return status;
+}
+
+stet_value stet_orch_progress(stet_orch *o, const stet_orch_job *job) {
+    stet_claim c;
+    bool there = false;
+    stet_value out = stet_value_null();
+    if (stet_claim_get(o->hub, job->key, &there, &c, NULL) != STET_OK || !there)
+        return out;
+    if (!o->queue && strcmp(c.owner, o->owner) == 0)
+        out = progress_of(o, job);
+    if (stet_value_type(out) == STET_TYPE_NULL)
+        out = stet_value_retain(stet_value_get(c.job, "progress"));
+    stet_claim_release(&c);
+    return out;
 }
 
 stet_status stet_orch_cancel(stet_orch *o, const stet_orch_job *job, stet_error *err) {

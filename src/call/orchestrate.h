@@ -64,6 +64,8 @@ typedef struct stet_backend {
     stet_status (*poll)(void *ctx, const stet_orch_job *job, stet_repo *repo, stet_job_status *status,
                         stet_value *value, stet_error *err);
     void (*cancel)(void *ctx, const stet_orch_job *job);
+    /* How far a running job says it is: {"done"?,"total"?,"note"?}, or null; the caller's. NULL: nobody knows. */
+    stet_value (*progress)(void *ctx, const stet_orch_job *job);
     /* The outcome of the job is published: nothing of it is needed any more. */
     void (*forget)(void *ctx, const stet_orch_job *job);
 } stet_backend;
@@ -90,6 +92,9 @@ typedef struct stet_orch_answer {
 
 /* STET_CANCELLED: the requesting execution has cancelled the call. */
 STET_CHECKED stet_status stet_orch_poll(stet_orch *o, const stet_orch_job *job, stet_orch_answer *out, stet_error *err);
+/* How far the job of a call says it is: as its backend says if it is ours, else as its claim says, where its owner notes
+ * it. Null: not known. The caller's. */
+stet_value stet_orch_progress(stet_orch *o, const stet_orch_job *job);
 /* Cancels the call for this execution: the job is stopped if it was started for it, and later polls of the execution
  * are STET_CANCELLED. Others who want the same call run it again. */
 STET_CHECKED stet_status stet_orch_cancel(stet_orch *o, const stet_orch_job *job, stet_error *err);

@@ -20,6 +20,7 @@
 #include "process/local.h"
 
 #define ATTEMPT     "attempt "         /* a note of a job: for which attempt of its claim it was started */
+#define STAMP       "stamp "           /* a note of a job in place: stamp_code before it */
 #define STDOUT_MAX  ((size_t)64 << 20) /* as JSON, which is in memory */
 #define TEXT_MAX    ((size_t)16 << 20) /* as text; what is longer is a blob */
 #define STDERR_TAIL ((size_t)8 << 10)
@@ -44,6 +45,8 @@ typedef struct job {
 
 struct stet_backend_local {
     char *dir, *root;
+    int64_t slots;
+    stet_value pools;
     bool one_of_many; /* other machines take jobs too: what can't be started here may be started there */
     STET_VEC(job) jobs;
 };
@@ -54,6 +57,12 @@ stet_backend_local *stet_backend_local_open(const char *dir, const char *root, b
     b->dir = stet_strdup(dir);
     b->root = stet_strdup(root);
     return b;
+}
+
+void stet_backend_local_limit(stet_backend_local *b, int64_t slots, stet_value pools) {
+    b->slots = slots;
+    stet_value_release(b->pools);
+    b->pools = stet_value_retain(pools);
 }
 
 static void drop_job(stet_backend_local *b, job *j) {
@@ -68,6 +77,7 @@ void stet_backend_local_close(stet_backend_local *b) {
     while (b->jobs.len > 0)
         drop_job(b, &b->jobs.at[b->jobs.len - 1]);
     stet_vec_release(&b->jobs);
+    stet_value_release(b->pools);
     stet_free(b->dir);
     stet_free(b->root);
     stet_free(b);
@@ -163,6 +173,7 @@ static void bind(stet_function *f, const made_with *m) {
     stet_function_bind(f, env);
     if (!f->in_place)
         stet_function_place(f, stet_value_get(m->job, "places"));
+    stet_words_add(&f->env, stet_strdup("STET_PROGRESS_FD=3"));
     stet_value_release(own);
 }
 
@@ -190,6 +201,39 @@ static stet_status same_code(const stet_backend_local *b, stet_repo *remote, ste
         stet_free(path);
     }
     return status;
+}
+
+#define TICK_NS 20000000 /* times of files are behind the clock by so much at most */
+
+static void add_times(stet_buf *b, const struct stat *st) {
+    stet_buf_printf(b, "%llu %llu %lld %lld.%09ld %lld.%09ld\n", (unsigned long long)st->st_dev,
+                    (unsigned long long)st->st_ino, (long long)st->st_size, (long long)st->st_mtim.tv_sec,
+                    st->st_mtim.tv_nsec, (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+}
+
+/* What the file system says of the files that a job in place was made with: another text if one of them was changed since,
+ * also if it was changed back. A file that was changed just now could be changed again without another time: `settle`
+ * waits until that can't be. */
+static void stamp_code(const stet_backend_local *b, stet_value code, bool settle, char out[STET_HASH_HEX]) {
+    stet_buf text = STET_BUF(0);
+    for (size_t i = 0; i < stet_value_count(code); i++) {
+        char *path = stet_file_join(b->root, stet_value_key_at(code, i, NULL));
+        struct stat st, link;
+        for (int tries = 0; stet_sys_stat(path, &st) == 0 && tries < 5; tries++) {
+            int64_t changed = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec, now = stet_clock_ns();
+            if (!settle || changed > now || now - changed > TICK_NS)
+                break;
+            stet_clock_sleep_ms(TICK_NS / 1000000);
+        }
+        if (stet_sys_stat(path, &st) == 0 && stet_sys_lstat(path, &link) == 0) {
+            add_times(&text, &st);
+            add_times(&text, &link);
+        } else
+            stet_buf_str(&text, "none\n");
+        stet_free(path);
+    }
+    stet_hash_hex(stet_hash_of(stet_buf_cstr(&text), text.len), out);
+    stet_buf_release(&text);
 }
 
 /* What is put into the directory of the job: the code, and contents that are arguments. */
@@ -330,6 +374,71 @@ static void hold_code(const stet_backend_local *b, stet_value code, held_paths *
     stet_map_release(&seen);
 }
 
+/* The places that a job needs; their paths are ours. */
+typedef STET_VEC(stet_local_share) share_list;
+static void shares_release(share_list *s) {
+    for (size_t i = 0; i < s->len; i++)
+        stet_free((void *)(uintptr_t)s->at[i].path);
+    stet_vec_release(s);
+}
+
+/* `path` is taken over. */
+static void add_share(share_list *s, char *path, int64_t total, int64_t wanted) {
+    for (size_t i = 0; i < s->len; i++)
+        if (strcmp(s->at[i].path, path) == 0) {
+            s->at[i].wanted += wanted;
+            stet_free(path);
+            return;
+        }
+    *stet_vec_add(s) = (stet_local_share){path, total, wanted};
+}
+
+static stet_status add_pool(const stet_backend_local *b, const char *dir, const char *text, share_list *out,
+                            stet_error *err) {
+    const char *colon = strchr(text, ':');
+    char *name = stet_strndup(text, colon ? (size_t)(colon - text) : strlen(text));
+    stet_value total;
+    stet_status status = STET_OK;
+    if (!stet_value_find(b->pools, name, strlen(name), &total)) {
+        status = stet_fail(err, STET_NOT_FOUND, "pool=%s: this project has no such pool", name);
+        stet_hint(err, "write it to .stet/config.toml: [calls.pools], and %s = 1", name);
+    } else
+        add_share(out, stet_file_join(dir, name), stet_value_as_int(total), colon ? strtoll(colon + 1, NULL, 10) : 1);
+    stet_free(name);
+    return status;
+}
+
+static stet_status find_shares(const stet_backend_local *b, const stet_function *f, share_list *out, stet_error *err) {
+    stet_status status = STET_OK;
+    char *home = NULL, *dir = NULL;
+    if (f->in_place) /* no two calls run in the project at a time */
+        add_share(out, stet_file_join(b->dir, "in-place.lock"), 1, 1);
+    if (b->slots > 0) {
+        char *slots = stet_file_join(b->dir, "slots");
+        status = stet_file_mkdirs(slots, 0755, err);
+        add_share(out, stet_file_join(slots, "slot"), b->slots, f->cpus < b->slots ? f->cpus : b->slots);
+        stet_free(slots);
+    }
+    if (status == STET_OK && f->pools.len > 0) {
+        status = stet_home_dir(&home, err);
+        dir = status == STET_OK ? stet_file_join(home, "pools") : NULL;
+        if (status == STET_OK)
+            status = stet_file_mkdirs(dir, 0755, err);
+    }
+    for (size_t i = 0; i + 1 < f->pools.len && status == STET_OK; i++)
+        status = add_pool(b, dir, f->pools.at[i], out, err);
+    for (size_t i = 0; i < out->len && status == STET_OK; i++)
+        if (out->at[i].wanted > out->at[i].total) {
+            status = stet_fail(err, STET_LIMIT, "the job wants %lld places of %s, which has %lld",
+                               (long long)out->at[i].wanted, stet_file_basename(out->at[i].path),
+                               (long long)out->at[i].total);
+            stet_hint(err, "see [calls.pools] in .stet/config.toml");
+        }
+    stet_free(home);
+    stet_free(dir);
+    return status;
+}
+
 static stet_status begin_task(stet_backend_local *b, const stet_orch_job *j, const stet_local_request *r,
                               stet_error *err) {
     stet_local *l = NULL;
@@ -356,7 +465,9 @@ static stet_status begin_task(stet_backend_local *b, const stet_orch_job *j, con
 
 static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_repo *remote, stet_function *f,
                          stet_error *err) {
-    char hex[STET_HASH_HEX], *input = NULL, *cwd = NULL, *program = NULL, *lock = NULL;
+    char hex[STET_HASH_HEX], *input = NULL, *cwd = NULL, *program = NULL;
+    share_list shares = {0};
+    char stamp[sizeof STAMP + STET_HASH_HEX] = STAMP;
     size_t len = 0;
     staged files = {.remote = remote};
     made_with made = {stet_value_null(), stet_value_null()};
@@ -371,21 +482,28 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
     if (status == STET_OK)
         bind(f, &made);
     if (status == STET_OK && f->in_place) {
+        stamp_code(b, made.code, true, stamp + strlen(STAMP));
         status = same_code(b, remote, made.code, err);
         hold_code(b, made.code, &held);
         cwd = in_project(b, f->cwd);
-        lock = stet_file_join(b->dir, "in-place.lock"); /* of the project: no two calls run in it at a time */
         if (strncmp(f->argv.at[0], "./", 2) == 0)
             program = in_project(b, f->argv.at[0] + 2);
     } else if (status == STET_OK)
         status = stage_code(&made, &files, err);
+    if (status == STET_OK)
+        status = find_shares(b, f, &shares, err);
     STET_VEC(const char *) argv = {0};
     *stet_vec_add(&argv) = program ? program : f->argv.at[0];
     for (size_t i = 1; i < f->argv.len; i++)
         *stet_vec_add(&argv) = f->argv.at[i];
+    char *logs = stet_file_join(b->dir, "logs"), *keep = stet_file_join(logs, hex);
+    if (status == STET_OK && stet_file_mkdirs(logs, 0755, NULL) != STET_OK) {
+        stet_free(keep); /* then they are not kept */
+        keep = NULL;
+    }
     char attempt[40];
     snprintf(attempt, sizeof attempt, ATTEMPT "%lld", (long long)j->attempt);
-    const char *const notes[] = {attempt, NULL};
+    const char *const notes[] = {attempt, f->in_place ? stamp : NULL, NULL};
     stet_local_request r = {.key = j->key,
                             .notes = notes,
                             .node = name,
@@ -400,9 +518,11 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
                             .write = write_staged,
                             .write_ctx = &files,
                             .collect = (const char *const *)f->outputs.at,
-                            .lock = lock,
+                            .shares = shares.at,
+                            .share_count = shares.len,
                             .held = (const char *const *)held.at,
                             .input = input,
+                            .keep = keep,
                             .input_len = len,
                             .timeout_ms = f->timeout_ms,
                             .max_memory = f->max_memory,
@@ -417,9 +537,11 @@ static stet_status start(stet_backend_local *b, const stet_orch_job *j, stet_rep
     staged_release(&files);
     made_release(&made);
     stet_free(name);
+    stet_free(logs);
+    stet_free(keep);
     stet_free(cwd);
     stet_free(program);
-    stet_free(lock);
+    shares_release(&shares);
     stet_free(input);
     return status;
 }
@@ -625,12 +747,18 @@ static stet_status gather(stet_repo *remote, const stet_function *f, const stet_
 
 /* The project's files that a job in place has read may have been changed while it ran. */
 static stet_status still_same(const stet_backend_local *b, const stet_function *f, stet_repo *remote,
-                              const stet_orch_job *j, const stet_task_end *e, stet_error *err) {
+                              const stet_orch_job *j, const stet_task *t, stet_error *err) {
+    char now[STET_HASH_HEX];
+    const char *stamp = stet_task_note(t, 1);
     made_with made = {stet_value_null(), stet_value_null()};
     stet_status status = f->in_place ? made_of(remote, j, &made, err) : STET_OK;
     if (status == STET_OK)
         status = same_code(b, remote, made.code, err);
-    if (status == STET_OK && e->moved) { /* they are the same again */
+    if (status == STET_OK && f->in_place)
+        stamp_code(b, made.code, false, now);
+    bool touched =
+        f->in_place && stamp && strncmp(stamp, STAMP, strlen(STAMP)) == 0 && strcmp(stamp + strlen(STAMP), now) != 0;
+    if (status == STET_OK && (touched || stet_task_exit(t)->moved)) { /* they are the same again */
         status = stet_fail(err, STET_BUSY, "a file that the call was made with was another one while it ran");
         stet_hint(err, "make the call again when its files hold still");
     }
@@ -648,7 +776,7 @@ static stet_status conclude(const stet_backend_local *b, const stet_orch_job *j,
     if (st != STET_OK)
         return st;
     bool badly = e->state == STET_TASK_REFUSED || e->timed_out || e->exit.signalled || e->exit.code != 0;
-    st = e->state == STET_TASK_REFUSED ? STET_OK : still_same(b, &f, remote, j, e, &inner);
+    st = e->state == STET_TASK_REFUSED ? STET_OK : still_same(b, &f, remote, j, t, &inner);
     if (st == STET_FAILED || st == STET_BUSY) { /* whether it ended well or not: it was another call */
         *status = st == STET_FAILED ? STET_JOB_FAILED : STET_JOB_AGAIN;
         *value = failure(inner.message);
@@ -775,11 +903,36 @@ static stet_status local_poll(void *ctx, const stet_orch_job *j, stet_repo *remo
     return conclude(b, j, remote, there->task, status, value, err);
 }
 
+/* Only now: until it is forgotten, the result is read from the same file. */
+static void shorten_log(const stet_backend_local *b, stet_hash key, const char *stream) {
+    char *path = stet_backend_local_log(b->dir, key, stream);
+    struct stat st;
+    if (stet_sys_stat(path, &st) == 0 && (int64_t)st.st_size > STET_LOG_MAX) {
+        char *note = stet_asprintf("\n(%lld more bytes)\n", (long long)((int64_t)st.st_size - STET_LOG_MAX));
+        int fd = stet_sys_open(path, O_WRONLY, 0);
+        if (fd >= 0 && stet_sys_ftruncate(fd, STET_LOG_MAX) == 0 &&
+            stet_sys_pwrite(fd, note, strlen(note), STET_LOG_MAX) < 0) {
+            /* it is shorter all the same */
+        }
+        if (fd >= 0)
+            stet_sys_close(fd);
+        stet_free(note);
+    }
+    stet_free(path);
+}
+
+static stet_value local_progress(void *ctx, const stet_orch_job *j) {
+    const stet_backend_local *b = ctx;
+    return stet_backend_local_progress(b->dir, j->key);
+}
+
 static void local_forget(void *ctx, const stet_orch_job *j) {
     stet_backend_local *b = ctx;
     job *there = known(b, j->key);
     if (there)
         let_go(b, there);
+    shorten_log(b, j->key, "out");
+    shorten_log(b, j->key, "err");
 }
 
 static void local_cancel(void *ctx, const stet_orch_job *j) {
@@ -826,5 +979,8 @@ void stet_backend_local_wait(stet_backend_local *b, int timeout_ms) {
     }
 }
 
-const stet_backend stet_backend_local_kind = {
-    .submit = local_submit, .poll = local_poll, .cancel = local_cancel, .forget = local_forget};
+const stet_backend stet_backend_local_kind = {.submit = local_submit,
+                                              .poll = local_poll,
+                                              .cancel = local_cancel,
+                                              .progress = local_progress,
+                                              .forget = local_forget};

@@ -34,16 +34,30 @@
 
 #include "call/orchestrate.h"
 
+/* What jobs print is kept beside the directory, in the files of stet_backend_local_log, from their start on, until `stet
+ * gc` or the next job of the same key. Descriptor 3 of a job is for its progress: each line is {"done","total","note"},
+ * all of them optional, or "DONE/TOTAL NOTE". */
+
 typedef struct stet_backend_local stet_backend_local;
 extern const stet_backend stet_backend_local_kind;
 
 /* `one_of_many`: other machines take jobs too, so one that can't be started here is worth another try. */
 stet_backend_local *stet_backend_local_open(const char *dir, const char *root, bool one_of_many);
 void stet_backend_local_close(stet_backend_local *b); /* NULL is fine */
+/* How many jobs may run at the same time (0: any number), and the pools with their places ({NAME: N} or null). A job waits
+ * under its supervisor until it has its places: slots are those of `dir`, pools those of this user on this machine. A pool
+ * that is not there, or is too small, means that the job can't be started. */
+void stet_backend_local_limit(stet_backend_local *b, int64_t slots, stet_value pools);
 /* Waits until a job that was submitted through this handle has ended, at most timeout_ms. */
 void stet_backend_local_wait(stet_backend_local *b, int timeout_ms);
 /* Releases a job without ending it: another process of this directory has it now. */
 void stet_backend_local_release(stet_backend_local *b, stet_hash key);
+#define STET_LOG_MAX ((int64_t)16 << 20) /* so much of a stream is kept after the end */
+/* Path of what a job has written: "out", "err" or "progress". Caller frees. */
+char *stet_backend_local_log(const char *dir, stet_hash key, const char *stream);
+/* The last progress that a job has reported: {"done"?,"total"?,"note"?,"beat"}, null if it never did. `beat` is the time, in
+ * UTC. The caller's. */
+stet_value stet_backend_local_progress(const char *dir, stet_hash key);
 /* Checks a function of this backend. STET_INVALID: the message says what is wrong. */
 STET_CHECKED stet_status stet_backend_local_check(const char *function, stet_error *err);
 

@@ -135,6 +135,18 @@ static void put_text(cli *c, stet_value v) {
     stet_buf_release(&text);
 }
 
+/* What failed, where errors go: standard output has results alone. */
+static void put_failure(cli *c, stet_value v) {
+    stet_buf text = STET_BUF(0);
+    stet_render r = {
+        .out = &text, .colour = use_colour(c) && isatty(STDERR_FILENO), .width = columns_of(STDERR_FILENO)};
+    c->ctx.op->render(&r, v);
+    hide_progress(c);
+    stet_out_flush(&c->out);
+    fwrite(text.data, 1, text.len, stderr);
+    stet_buf_release(&text);
+}
+
 static void put_value(cli *c, stet_value v) {
     if (c->words.json)
         put_line(c, v);
@@ -324,7 +336,13 @@ static stet_status perform(cli *c, stet_error *err) {
     if (status != STET_OK)
         return status;
     status = stet_op_verdict(ctx->op, result);
-    bool wordless = c->words.quiet && !c->words.json && !(ctx->op->flags & STET_OP_READ_ONLY) && status == STET_OK;
+    bool answers = ctx->op->flags & STET_OP_ANSWERS;
+    bool wordless =
+        c->words.quiet && !c->words.json && !(ctx->op->flags & STET_OP_READ_ONLY) && !answers && status == STET_OK;
+    if (answers && !c->words.json && status != STET_OK) {
+        put_failure(c, result);
+        wordless = true;
+    }
     if (stet_value_type(result) != STET_TYPE_NULL && !wordless)
         put_value(c, result);
     stet_value_release(result);

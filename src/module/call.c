@@ -398,7 +398,17 @@ static stet_status evaluate(call_run *r, stet_hash *node, stet_error *err) {
                                  .count = n,
                                  .beside = named ? left_out(inputs, order) : stet_value_null(),
                                  .open = &open};
-    status = read_code_docs(r, spec.function, err);
+    char *why = NULL;
+    status = stet_calls_unseen(r->state->repo, &spec, &why, err);
+    if (status == STET_OK && why) { /* nothing would tell when it is outdated */
+        status = stet_fail(err, STET_INVALID, "%s: what this call reads in the project is not known: %s",
+                           stet_run_name(r->run), why);
+        stet_hint(err,
+                  "give it the files with files=, without paths that lead above the project, or use a command node");
+    }
+    stet_free(why);
+    if (status == STET_OK)
+        status = read_code_docs(r, spec.function, err);
     if (status == STET_OK)
         status = stet_calls_node(r->state->repo, &spec, node, err);
     r->open = open != NULL;

@@ -108,6 +108,7 @@ static stet_status run_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         if (cache && open)
             ctx->warn(ctx, "the result is not kept for the next call: %s", open);
         stet_call_request r = {.node = node, .cache = cache && !open, .timeout_ms = timeout};
+        r.labels = stet_value_get(args, "label");
         if (stet_value_find(args, "retries", 7, &retries))
             r.attempts = stet_value_as_int(retries) + 1;
         status = stet_executor_start(s.executor, &r, call_ended, &s, &c, err);
@@ -214,6 +215,25 @@ static stet_attempt_filter wanted(const char *which, size_t limit) {
     return f;
 }
 
+/* Keeps those with this label, at most `most`. Returns how many there are. */
+static int64_t keep_labelled(stet_attempts *list, stet_value label, size_t most) {
+    size_t kept = 0;
+    int64_t total = 0;
+    for (size_t i = 0; i < list->len; i++) {
+        stet_value labels = stet_value_get(list->at[i].detail, "labels");
+        bool found = false;
+        for (size_t k = 0; k < stet_value_count(labels) && !found; k++)
+            found = stet_value_equal(stet_value_at(labels, k), label);
+        total += found;
+        if (found && kept < most)
+            list->at[kept++] = list->at[i];
+        else
+            stet_attempt_release(&list->at[i]);
+    }
+    list->len = kept;
+    return total;
+}
+
 static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     call_session s;
     stet_value hold, calls = stet_value_array();
@@ -226,8 +246,12 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
         return status;
     }
     int64_t total = 0;
-    stet_attempt_filter filter = wanted(which, limit > 0 ? (size_t)limit : SIZE_MAX);
+    stet_value label = stet_value_get(args, "label");
+    bool labelled = stet_value_type(label) == STET_TYPE_STRING;
+    stet_attempt_filter filter = wanted(which, limit > 0 && !labelled ? (size_t)limit : SIZE_MAX);
     status = stet_attempt_list(s.repo, &filter, &list, &total, err);
+    if (status == STET_OK && labelled)
+        total = keep_labelled(&list, label, limit > 0 ? (size_t)limit : SIZE_MAX);
     for (size_t i = 0; i < list.len && status == STET_OK; i++) {
         stet_value v;
         status = call_value(&s, &list.at[i], false, &v, err);
@@ -245,22 +269,39 @@ static stet_status list_run(stet_op_ctx *ctx, stet_value args, stet_value *resul
     return status;
 }
 
+/* "3/10 note". Caller frees. */
+static char *progress_cell(stet_value progress) {
+    stet_value done, total, note = stet_value_get(progress, "note");
+    stet_buf b = STET_BUF(200);
+    if (stet_value_find(progress, "done", 4, &done))
+        stet_buf_printf(&b, "%lld", (long long)stet_value_as_int(done));
+    if (stet_value_find(progress, "total", 5, &total))
+        stet_buf_printf(&b, "/%lld", (long long)stet_value_as_int(total));
+    if (stet_value_type(note) == STET_TYPE_STRING)
+        stet_buf_printf(&b, "%s%.40s", b.len > 0 ? " " : "", stet_value_as_string(&note, NULL));
+    char *out = stet_strdup(stet_buf_cstr(&b));
+    stet_buf_release(&b);
+    return out;
+}
+
 static void list_render(stet_render *r, stet_value result) {
     stet_value calls = stet_value_get(result, "calls");
-    stet_table t = {.columns = 4};
+    stet_table t = {.columns = 5};
     if (stet_value_count(calls) == 0) {
         stet_buf_str(r->out, "no calls\n");
         return;
     }
-    static const char *const heads[] = {"ID", "STATE", "CREATED", "FUNCTION"};
-    for (int i = 0; i < 4; i++)
+    static const char *const heads[] = {"ID", "STATE", "PROGRESS", "CREATED", "FUNCTION"};
+    for (int i = 0; i < 5; i++)
         stet_table_cell(&t, heads[i]);
     for (size_t i = 0; i < stet_value_count(calls); i++) {
         stet_value c = stet_value_at(calls, i);
-        static const char *const keys[] = {"id", "state", "created", "function"};
-        for (int k = 0; k < 4; k++) {
-            stet_value v = stet_value_get(c, keys[k]);
-            stet_table_cell(&t, stet_value_text(&v, ""));
+        static const char *const keys[] = {"id", "state", NULL, "created", "function"};
+        for (int k = 0; k < 5; k++) {
+            stet_value v = keys[k] ? stet_value_get(c, keys[k]) : stet_value_null();
+            char *cell = keys[k] ? stet_strdup(stet_value_text(&v, "")) : progress_cell(stet_value_get(c, "progress"));
+            stet_table_cell(&t, cell);
+            stet_free(cell);
         }
     }
     stet_table_print(&t, r, true);
@@ -299,6 +340,9 @@ static void put_claim(call_session *s, const stet_attempt *a, stet_value *out) {
         stet_value_put(&v, "owner", stet_value_string(c.owner));
         stet_value_put(&v, "attempt", stet_value_int(c.attempt));
         stet_value_put(out, "claim", v);
+        stet_value said = stet_value_get(c.job, "progress"); /* of a worker's job, as its worker has noted it */
+        if (stet_value_type(remote) == STET_TYPE_STRING && stet_value_type(said) == STET_TYPE_OBJECT)
+            stet_value_put(out, "progress", stet_value_retain(said));
         stet_claim_release(&c);
     }
     stet_hub_close(hub);
@@ -378,7 +422,12 @@ static const stet_param run_params[] = {
      .flags = STET_PARAM_CLI_ONLY, /* where data is sent to is for a person to say */
      .metavar = "REMOTE",
      .summary = "Repository whose workers run it: file:..., or the name of a remote; instead of the configured one"},
-    {.name = "wait", .type = STET_PARAM_BOOL, .summary = "Wait for the result, as without it"},
+    {.name = "label",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_REPEATED,
+     .metavar = "WORD",
+     .summary = "A word to find the call by, with call list --label; no part of the call"},
+    {.name = "wait", .type = STET_PARAM_BOOL, .summary = "Wait for the result (default)"},
     {.name = "detach", .type = STET_PARAM_BOOL, .summary = "Leave when it is under way"},
     {0},
 };
@@ -426,6 +475,10 @@ static const stet_param list_params[] = {
      .choices = list_states,
      .default_json = "\"all\"",
      .summary = "Only those that are under way, that gave a result, or that failed"},
+    {.name = "label",
+     .type = STET_PARAM_STRING,
+     .metavar = "WORD",
+     .summary = "Only those that were made with this label"},
     {.name = "limit",
      .type = STET_PARAM_INT,
      .metavar = "N",
@@ -433,6 +486,35 @@ static const stet_param list_params[] = {
      .max = 100000,
      .default_json = "50",
      .summary = "At most so many"},
+    {0},
+};
+
+static const char *const log_streams[] = {"all", "stdout", "stderr", NULL};
+
+static const stet_param logs_params[] = {
+    PARAM_ID,
+    {.name = "follow",
+     .letter = 'f',
+     .type = STET_PARAM_BOOL,
+     .default_json = "false",
+     .summary = "Go on as it grows, until the call has ended"},
+    {.name = "stream",
+     .type = STET_PARAM_ENUM,
+     .choices = log_streams,
+     .default_json = "\"all\"",
+     .summary = "Only standard output, or only standard error"},
+    {.name = "bytes",
+     .type = STET_PARAM_INT,
+     .metavar = "N",
+     .default_json = "1048576",
+     .min = 0,
+     .max = 67108864,
+     .summary = "At most this much from the end of each stream"},
+    {0},
+};
+
+static const stet_example logs_examples[] = {
+    {"call logs 79048fe488", "what the job of a call wrote, to standard output and then to standard error"},
     {0},
 };
 
@@ -459,6 +541,7 @@ static const stet_example get_examples[] = {
 static const stet_example list_examples[] = {
     {"call list", "the newest calls"},
     {"call list --state live", "those that are under way"},
+    {"call list --label nightly", "those with a label"},
     {0},
 };
 
@@ -480,7 +563,7 @@ const stet_op stet_ops_call[] = {
      .params = run_params,
      .result_schema = CALL_SCHEMA,
      .examples = run_examples,
-     .flags = STET_OP_LONG,
+     .flags = STET_OP_LONG | STET_OP_ANSWERS,
      .run = run_run,
      .render = run_render,
      .verdict = call_verdict},
@@ -492,10 +575,23 @@ const stet_op stet_ops_call[] = {
      .params = wait_params,
      .result_schema = CALL_SCHEMA,
      .examples = wait_examples,
-     .flags = STET_OP_LONG,
+     .flags = STET_OP_LONG | STET_OP_ANSWERS,
      .run = wait_run,
      .render = call_render,
      .verdict = call_verdict},
+    {.name = "call logs",
+     .summary = "Show what the job of a call has written, while it runs and afterwards",
+     .description = "Standard output and standard error of jobs of stet-exec-local that ran in this project, also of "
+                    "those that succeeded; up to 16 MiB of each stream. A job that was tried several times has the "
+                    "output of its last try. `stet gc` removes output that is older than a week.",
+     .params = logs_params,
+     .result_schema =
+         "{\"type\":\"object\",\"required\":[\"id\",\"ended\"],\"properties\":{\"id\":{\"type\":\"string\"},"
+         "\"ended\":{\"type\":\"boolean\"},\"stdout\":{\"type\":\"string\"},\"stderr\":{\"type\":\"string\"}}}",
+     .examples = logs_examples,
+     .flags = STET_OP_READ_ONLY | STET_OP_LONG,
+     .run = call_logs_run,
+     .render = call_logs_render},
     {.name = "call get",
      .summary = "Write a file that a call made, or its result, to disk",
      .description =

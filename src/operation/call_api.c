@@ -77,6 +77,12 @@ stet_status stet_call_status(stet_context *context, const char *id, stet_value *
     return invoke(context, "call show", id_args(id), call, err);
 }
 
+stet_status stet_call_logs(stet_context *context, const char *id, stet_value *logs, stet_error *err) {
+    if (!context || !id || !logs)
+        return stet_fail_null(err);
+    return invoke(context, "call logs", id_args(id), logs, err);
+}
+
 stet_status stet_call_cancel(stet_context *context, const char *id, stet_value *call, stet_error *err) {
     if (!context || !id || !call)
         return stet_fail_null(err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "call/orchestrate_local.h"
 #include "operation/text.h"
 #include "os/clock.h"
 
@@ -209,11 +210,17 @@ stet_status call_value(call_session *s, const stet_attempt *a, bool whole, stet_
     stet_value_put(out, "updated", stet_time_value(a->updated_ms));
     if (!a->done && a->state == STET_CALL_RETRY_WAIT)
         stet_value_put(out, "next", stet_time_value(a->next_ms));
-    static const char *const details[][2] = {{"progress", "progress"}, {"error", "lastError"}, {"remote", "remote"}};
+    static const char *const details[][2] = {
+        {"progress", "progress"}, {"error", "lastError"}, {"remote", "remote"}, {"labels", "labels"}};
     for (size_t i = 0; i < sizeof details / sizeof *details; i++)
         if (stet_value_find(a->detail, details[i][0], strlen(details[i][0]), &v) &&
             stet_value_type(v) != STET_TYPE_NULL)
             stet_value_put(out, details[i][1], stet_value_retain(v));
+    char *dir = stet_calls_dir(s->project);
+    v = stet_backend_local_progress(dir, a->key); /* what the job says itself is newer */
+    if (stet_value_type(v) != STET_TYPE_NULL)
+        stet_value_put(out, "progress", v);
+    stet_free(dir);
     stet_status status = put_function(s, a->node, out, err);
     const char *hex = stet_value_as_string(&exec, &len);
     if (status == STET_OK && hex && stet_hash_of_hex(hex, len, &id)) {

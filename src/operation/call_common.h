@@ -49,6 +49,8 @@ STET_CHECKED stet_status call_outcome_value(call_session *s, const stet_call *c,
 /* The function of `call run`, as a URI (the caller's), and its arguments (the caller's). */
 stet_status call_words(stet_op_ctx *ctx, stet_project *p, stet_value args, char **function, stet_value *list,
                        stet_error *err);
+stet_status call_logs_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err);
+void call_logs_render(stet_render *r, stet_value result);
 stet_status call_get_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err);
 void call_get_render(stet_render *r, stet_value result);
 void call_render(stet_render *r, stet_value call);
@@ -63,6 +65,6 @@ stet_status call_verdict(stet_value call);
     "\"result\":{\"type\":\"string\"},\"retries\":{\"type\":\"integer\"},\"next\":{\"type\":\"string\"},"              \
     "\"created\":{\"type\":\"string\"},\"updated\":{\"type\":\"string\"},\"progress\":{\"type\":\"object\"},"          \
     "\"lastError\":{\"type\":\"object\"},\"claim\":{\"type\":\"object\"},\"execs\":{\"type\":\"array\"},"              \
-    "\"remote\":{\"type\":\"string\"},\"log\":{\"type\":\"string\"}}}"
+    "\"remote\":{\"type\":\"string\"},\"labels\":{\"type\":\"array\"},\"log\":{\"type\":\"string\"}}}"
 
 #endif

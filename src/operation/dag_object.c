@@ -114,12 +114,20 @@ static stet_status put_run(stet_op_ctx *ctx, stet_value args, stet_value *result
         st = stet_repo_put_result(stet_hub_repo(hub), stet_value_get(args, "value"), &dag, err);
     if (st == STET_OK)
         st = stet_hub_send(hub, stet_hub_repo(hub), &dag, 1, err);
+    stet_value record = stet_value_null();
+    stet_hash root = {{0}};
+    if (st == STET_OK)
+        st = stet_repo_get(stet_hub_repo(hub), dag, STET_RECORD_DAG, &record, err);
+    if (st == STET_OK && !stet_hash_of_text(stet_value_get(record, "root"), &root))
+        st = stet_fail(err, STET_CORRUPT, "the DAG that was stored has no root");
+    stet_value_release(record);
     stet_hub_close(hub);
     stet_repo_close(own);
     if (st != STET_OK)
         return st;
     *result = stet_value_object();
     stet_value_put(result, "dag", stet_hash_text(dag));
+    stet_value_put(result, "node", stet_hash_text(root));
     return STET_OK;
 }
 
@@ -366,8 +374,8 @@ const stet_op stet_ops_dag_object[] = {
      .description = "For execution adapters: the id is what an adapter answers as the result of a call. A DAG that "
                     "nothing names is deleted by gc after an hour.",
      .params = put_params,
-     .result_schema = "{\"type\":\"object\",\"required\":[\"dag\"],\"additionalProperties\":false,"
-                      "\"properties\":{\"dag\":" REPO_ID "}}",
+     .result_schema = "{\"type\":\"object\",\"required\":[\"dag\",\"node\"],\"additionalProperties\":false,"
+                      "\"properties\":{\"dag\":" REPO_ID ",\"node\":" REPO_ID "}}",
      .examples = put_examples,
      .flags = STET_OP_IDEMPOTENT,
      .run = put_run,

@@ -81,8 +81,10 @@ typedef enum stet_op_flags {
     STET_OP_LONG = 8,        /* may take seconds or run until stopped: progress and cancellation matter */
     /* One of the MCP tools offered by default, and listed in the short `stet help`. */
     STET_OP_COMMON = 16,
-    STET_OP_CLI_ONLY = 32,  /* not an MCP tool: `mcp`, `help`, completion */
-    STET_OP_NO_PROJECT = 64 /* works without a project */
+    STET_OP_CLI_ONLY = 32,   /* not an MCP tool: `mcp`, `help`, completion */
+    STET_OP_NO_PROJECT = 64, /* works without a project */
+    /* Its result is what people run it for: --quiet prints it, too, and a failed result goes to standard error. */
+    STET_OP_ANSWERS = 128
 } stet_op_flags;
 
 typedef struct stet_example {

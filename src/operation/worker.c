@@ -51,6 +51,9 @@ static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     if (status != STET_OK)
         return status;
     o.lease_ms = config.lease_ms;
+    o.backoff = config.backoff;
+    o.slots = config.slots;
+    o.pools = config.pools;
     status = stet_op_duration_arg(args, "idle", true, &o.idle_ms, err);
     if (status == STET_OK)
         status = stet_op_duration_arg(args, "lease", true, &o.lease_ms, err);

@@ -256,7 +256,7 @@ static void announce(const stet_proc_opts *o) {
 static _Noreturn void become(const child_plan *plan) {
     child_error error = {'f', 0};
     const stet_proc_opts *o = plan->opts;
-    int wanted[3] = {o->stdin_fd, o->stdout_fd, o->stderr_fd}, from[3], error_fd = plan->error_fd;
+    int wanted[3] = {o->stdin_fd, o->stdout_fd, o->stderr_fd}, from[3], error_fd = plan->error_fd, extra = -1;
 
     if (o->new_session)
         setsid();
@@ -271,7 +271,9 @@ static _Noreturn void become(const child_plan *plan) {
         if (from[i] < 0)
             goto fail;
     }
-    if (error_fd < 3 && (error_fd = fcntl(error_fd, F_DUPFD_CLOEXEC, 10)) < 0)
+    if (o->extra_fd > 0 && (extra = fcntl(o->extra_fd, F_DUPFD_CLOEXEC, 10)) < 0)
+        goto fail;
+    if (error_fd <= 3 && (error_fd = fcntl(error_fd, F_DUPFD_CLOEXEC, 10)) < 0)
         goto fail;
     for (int i = 0; i < 3; i++)
         if (dup2(from[i], i) < 0)
@@ -299,6 +301,8 @@ static _Noreturn void become(const child_plan *plan) {
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (o->announce)
         announce(o);
+    if (extra >= 0 && dup2(extra, 3) < 0) /* only now: until here 3 may be any of ours */
+        goto fail;
     error.step = 'x';
     execve(plan->file, plan->argv, plan->envp);
     if (errno == ENOEXEC) { /* a script without "#!" is run by sh, as in every shell and in execvp */

@@ -37,6 +37,7 @@ typedef struct stet_proc_opts {
     const char *const *envp;            /* NULL: the environment of this process */
     const char *cwd;                    /* NULL: the directory of this process */
     int stdin_fd, stdout_fd, stderr_fd; /* -1: /dev/null. All other descriptors are closed in the child. */
+    int extra_fd;                       /* descriptor 3 of the child; 0: none */
     bool new_group;                     /* in a process group of its own, so that stet_proc_kill reaches its children */
     bool new_session;                   /* detached (setsid): it outlives this process */
     uint64_t max_memory, max_cpu_s, max_file_size; /* rlimits; 0: none */

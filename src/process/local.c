@@ -556,6 +556,38 @@ static void drop_supervisor(stet_local *l) {
     l->heard = true;        /* its journal may tell of ends */
 }
 
+/* The streams of a command under other names, too. What can't be kept is not: the command runs all the same. */
+static void keep_streams(const stet_local *l, int64_t number, const char *keep) {
+    static const char *const suffixes[] = {"out", "err", "progress"};
+    for (int i = 0; i < 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%lld.%s", (long long)number, suffixes[i]);
+        char *path = stet_file_join(l->own->dir, name), *other = stet_asprintf("%s.%s", keep, suffixes[i]);
+        int fd = stet_sys_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        if (fd >= 0)
+            stet_sys_close(fd);
+        bool there = stet_sys_unlink(other) != 0 && errno != ENOENT;
+        if (fd >= 0 && !there && stet_sys_link(path, other) != 0) {
+            /* another file system, or one without links */
+        }
+        stet_free(path);
+        stet_free(other);
+    }
+}
+
+static void add_shares(stet_buf *b, const stet_local_request *r) {
+    stet_wire_int(b, (int64_t)(3 * r->share_count));
+    for (size_t i = 0; i < r->share_count; i++) {
+        const stet_local_share *s = &r->shares[i];
+        char total[24], wanted[24];
+        snprintf(total, sizeof total, "%lld", (long long)s->total);
+        snprintf(wanted, sizeof wanted, "%lld", (long long)s->wanted);
+        stet_wire_bytes(b, s->path, strlen(s->path) + 1);
+        stet_wire_bytes(b, total, strlen(total) + 1);
+        stet_wire_bytes(b, wanted, strlen(wanted) + 1);
+    }
+}
+
 /* `*gone`: the supervisor died before it had all of the request, and nothing was started. */
 static stet_status start_once(stet_local *l, const stet_local_request *r, stet_task **out, bool *gone,
                               stet_error *err) {
@@ -579,6 +611,8 @@ static stet_status start_once(stet_local *l, const stet_local_request *r, stet_t
         if (status != STET_OK)
             return status;
     }
+    if (r->keep)
+        keep_streams(l, number, r->keep);
     stet_own own = {0};
     if (r->own_dir)
         status = stet_own_make(l->own->dir, number, r, &l->own->jobs, &own, err);
@@ -603,7 +637,6 @@ static stet_status start_once(stet_local *l, const stet_local_request *r, stet_t
     const char *turn = r->in_turn ? l->turn : "";
     stet_wire_bytes(&b, turn, strlen(turn) + 1);
     stet_wire_bytes(&b, r->top ? r->top : "", r->top ? strlen(r->top) + 1 : 1);
-    stet_wire_bytes(&b, r->lock ? r->lock : "", r->lock ? strlen(r->lock) + 1 : 1);
     stet_wire_bytes(&b, own.work ? own.work : "", own.work ? strlen(own.work) + 1 : 1);
     stet_wire_int(&b, r->input != NULL);
     stet_wire_int(&b, r->timeout_ms);
@@ -617,6 +650,7 @@ static stet_status start_once(stet_local *l, const stet_local_request *r, stet_t
     stet_wire_list(&b, r->notes ? r->notes : none);
     stet_wire_list(&b, r->collect ? r->collect : none);
     stet_wire_list(&b, r->held ? r->held : none);
+    add_shares(&b, r);
     stet_own_release(&own);
     status = send_all(l, &b, err);
     stet_buf_release(&b);
@@ -890,8 +924,8 @@ void stet_local_collected(stet_local *l, stet_task *t) {
         forget(l, t);
         return;
     }
-    static const char *const suffixes[] = {"out", "err", "in"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const suffixes[] = {"out", "err", "in", "progress"};
+    for (int i = 0; i < 4; i++) {
         char name[32];
         snprintf(name, sizeof name, "%lld.%s", (long long)t->number, suffixes[i]);
         char *path = stet_file_join(t->d->dir, name);

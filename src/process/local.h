@@ -32,6 +32,7 @@
  *     C n                                 collected; written by the client
  *   DIR/<drive>/alive                 locked by the supervisor for as long as it lives
  *   DIR/<drive>/n.out n.err n.in      standard streams
+ *   DIR/<drive>/n.progress            what it writes to descriptor 3, if its output is kept (`keep`)
  *   DIR/<drive>/jobs                  path of the directory JOBS/<drive>, if commands have directories of their own
  *   DIR/<drive>/n.f0 n.f1 ...         the files that were collected when it ended
  *   JOBS/<drive>/n n.tmp              its own directory, and that for temporary files; removed by the supervisor when it
@@ -75,6 +76,15 @@ typedef struct stet_local_file {
     size_t len;
 } stet_local_file;
 
+#define STET_SHARE_MAX 4096
+
+/* Places that commands of all supervisors share: `wanted` of `total`, which are locks on files PATH.0, PATH.1 ... Whoever
+ * gives another total for a path shares the first ones with the others. */
+typedef struct stet_local_share {
+    const char *path;
+    int64_t total, wanted;
+} stet_local_share;
+
 #define STET_LOCAL_HERE "\001stet job\001"
 
 typedef struct stet_local_request {
@@ -94,8 +104,9 @@ typedef struct stet_local_request {
     const char *const *stage_dirs; /* NULL: none */
     /* Files that it makes, relative to `cwd`, or NULL: copied when it has exited 0 (stet_task_file). */
     const char *const *collect;
-    /* Path of a lock that it holds while it runs, or NULL. It is begun at once and started when the lock is free. */
-    const char *lock;
+    /* Places that it holds while it runs. It is begun at once, and started when it can have all of them. */
+    const stet_local_share *shares;
+    size_t share_count;
     /* Paths that it writes, relative to `top`, or NULL. Another command that writes one of them finds this one. If one of
      * them is removed while it runs, its end says so. */
     const char *const *outputs;
@@ -106,6 +117,9 @@ typedef struct stet_local_request {
     const char *const *notes; /* lines that stet_task_note returns to a client that finds it later, or NULL */
     bool in_turn;             /* start it only in the turn that this client took last */
     const char *input;        /* its standard input; NULL: none */
+    /* NULL, or a path: what it writes is also in KEEP.out, KEEP.err and, from descriptor 3, KEEP.progress, from its start
+     * on and after it was collected. These files belong to the caller. */
+    const char *keep;
     size_t input_len;
     int64_t timeout_ms; /* 0: none */
     uint64_t max_memory, max_cpu_s, max_file_size;

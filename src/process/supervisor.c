@@ -28,6 +28,7 @@
 #include "os/lock.h"
 #include "os/watch.h"
 #include "process/local.h"
+#include "process/share.h"
 #include "process/wire.h"
 
 #define ALIVE_MS 60000 /* whoever asks whether a supervisor lives holds its lock for moments */
@@ -46,30 +47,32 @@ typedef struct child {
     stet_names outputs; /* absolute */
     watches dirs, held; /* directories of outputs, and what is to stay what it is */
     bool removed, moved;
-    char *work;         /* its own directory, or NULL */
-    stet_names collect; /* absolute */
-    stet_lock *lock;    /* NULL: none */
+    char *work;             /* its own directory, or NULL */
+    stet_names collect;     /* absolute */
+    stet_share_set *places; /* NULL: none */
 } child;
 
 /* What was asked for. Pointers point into the request. */
 typedef struct request {
     int64_t number;
-    const char *key, *node, *cwd, *turn, *top, *lock, *work; /* work: its own directory, or "" */
+    const char *key, *node, *cwd, *turn, *top, *work; /* work: its own directory, or "" */
     int64_t has_input, timeout, memory, cpu, file;
     STET_VEC(const char *) words;
-    /* Where in `words` are: the command, its environment, what it writes, notes, files to collect, what is held. */
-    size_t at[6];
+    /* Where in `words` are: the command, its environment, what it writes, notes, files to collect, what is held, shares. */
+    size_t at[7];
 } request;
 
-/* A command that waits for its lock. */
+/* A command that waits for its places. */
 typedef struct waiter {
     int64_t number;
     char *bytes; /* of the request */
     size_t len;
-    stet_lock *lock;
+    stet_share_set *places;
+    int64_t next_us, pause_us; /* when they are tried again, and how long after that */
 } waiter;
 
-#define LOCK_LOOK_US 20000 /* how often a lock that others hold is tried */
+#define PLACES_FIRST_US 20000 /* how soon places that others hold are tried again */
+#define PLACES_MOST_US  200000
 
 typedef struct supervisor {
     int client; /* -1: gone */
@@ -211,7 +214,7 @@ static void child_release(child *c) {
     stet_vec_release(&c->held);
     stet_names_release(&c->collect);
     stet_free(c->work);
-    stet_lock_close(c->lock);
+    stet_share_close(c->places);
 }
 
 /* False: the request makes no sense. */
@@ -222,14 +225,13 @@ static bool take_request(stet_wire *w, request *r) {
     r->cwd = stet_wire_take_text(w);
     r->turn = stet_wire_take_text(w);
     r->top = stet_wire_take_text(w);
-    r->lock = stet_wire_take_text(w);
     r->work = stet_wire_take_text(w);
     r->has_input = stet_wire_take_int(w);
     r->timeout = stet_wire_take_int(w);
     r->memory = stet_wire_take_int(w);
     r->cpu = stet_wire_take_int(w);
     r->file = stet_wire_take_int(w);
-    for (int k = 0; k < 6; k++) {
+    for (int k = 0; k < 7; k++) {
         r->at[k] = r->words.len;
         for (int64_t n = stet_wire_take_int(w); n > 0 && !w->bad; n--)
             *stet_vec_add(&r->words) = stet_wire_take_text(w);
@@ -290,13 +292,14 @@ static bool begin(supervisor *s, const request *r) {
     return ours && known;
 }
 
-/* Starts what was begun. `lock` is taken over. */
-static void launch(supervisor *s, const request *r, stet_lock *lock) {
+/* Starts what was begun. `places` is taken over. */
+static void launch(supervisor *s, const request *r, stet_share_set *places) {
     stet_error err = STET_ERROR_INIT;
-    child c = {.number = r->number, .work = *r->work ? stet_strdup(r->work) : NULL, .lock = lock};
+    child c = {.number = r->number, .work = *r->work ? stet_strdup(r->work) : NULL, .places = places};
     int in = r->has_input ? stream(s, r->number, "in", O_RDONLY) : -1;
     int out = stream(s, r->number, "out", O_WRONLY | O_CREAT | O_TRUNC),
         errors = stream(s, r->number, "err", O_WRONLY | O_CREAT | O_TRUNC);
+    int progress = stream(s, r->number, "progress", O_WRONLY | O_APPEND); /* only if its client has made it */
     stet_status status = STET_OK;
     if (out < 0 || errors < 0 || (r->has_input && in < 0))
         status = stet_fail_errno(&err, errno, "cannot open its standard streams in %s", s->dir);
@@ -309,6 +312,7 @@ static void launch(supervisor *s, const request *r, stet_lock *lock) {
                         .stdin_fd = in,
                         .stdout_fd = out,
                         .stderr_fd = errors,
+                        .extra_fd = progress > 0 ? progress : 0,
                         .new_session = true,
                         .max_memory = (uint64_t)r->memory,
                         .max_cpu_s = (uint64_t)r->cpu,
@@ -329,8 +333,8 @@ static void launch(supervisor *s, const request *r, stet_lock *lock) {
         child_release(&c);
         refuse(s, r->number, false, &err);
     }
-    const int fds[] = {in, out, errors};
-    for (int i = 0; i < 3; i++)
+    const int fds[] = {in, out, errors, progress};
+    for (int i = 0; i < 4; i++)
         if (fds[i] >= 0)
             close(fds[i]);
 }
@@ -341,15 +345,16 @@ static void start(supervisor *s, stet_wire *w) {
     if (!take_request(w, &r))
         return;
     stet_error err = STET_ERROR_INIT;
-    stet_lock *lock = NULL;
+    stet_share_set *places = NULL;
+    const char *const *shares = r.words.at + r.at[6];
     if (begin(s, &r)) {
-        if (!*r.lock)
+        if (!*shares)
             launch(s, &r, NULL);
-        else if (stet_lock_open(r.lock, STET_LOCK_PLAIN, &lock, &err) != STET_OK)
+        else if (stet_share_open(shares, &places, &err) != STET_OK)
             refuse(s, r.number, false, &err);
         else {
             waiter *next = stet_vec_add(&s->waiting);
-            *next = (waiter){.number = r.number, .len = w->len - from, .lock = lock};
+            *next = (waiter){.number = r.number, .len = w->len - from, .places = places, .pause_us = PLACES_FIRST_US};
             next->bytes = stet_alloc(next->len);
             memcpy(next->bytes, w->bytes + from, next->len);
         }
@@ -373,14 +378,19 @@ static bool given_up(const supervisor *s, int64_t number) {
     return found;
 }
 
-/* Starts every command whose lock is free. */
-static void try_locks(supervisor *s) {
+/* Starts every command that can have its places. */
+static void try_places(supervisor *s) {
+    int64_t now = stet_clock_monotonic_us();
     for (size_t i = s->waiting.len; i-- > 0;) {
         waiter *n = &s->waiting.at[i];
         stet_error err = STET_ERROR_INIT;
-        stet_status status = stet_lock_take(n->lock, STET_LOCK_EXCLUSIVE, 0, &err);
+        if (now < n->next_us)
+            continue;
+        stet_status status = stet_share_take(n->places, &err);
         if (status == STET_BUSY) {
             stet_error_clear(&err);
+            n->next_us = now + n->pause_us;
+            n->pause_us = n->pause_us * 3 / 2 < PLACES_MOST_US ? n->pause_us * 3 / 2 : PLACES_MOST_US;
             continue;
         }
         stet_wire w = {n->bytes, n->len, 0, false};
@@ -389,9 +399,9 @@ static void try_locks(supervisor *s) {
         if (status == STET_OK && (gone || !whole))
             status = stet_fail(&err, STET_CANCELLED, "it was cancelled before it was started");
         if (status == STET_OK)
-            launch(s, &r, n->lock);
+            launch(s, &r, n->places);
         else {
-            stet_lock_close(n->lock);
+            stet_share_close(n->places);
             refuse(s, n->number, gone, &err);
         }
         if (whole)
@@ -482,7 +492,7 @@ static void cancel(supervisor *s, stet_wire *w) {
         if (number < 0 || s->waiting.at[i].number == number) {
             stet_error err = STET_ERROR_INIT;
             stet_fail(&err, STET_CANCELLED, "it was cancelled before it was started");
-            stet_lock_close(s->waiting.at[i].lock);
+            stet_share_close(s->waiting.at[i].places);
             refuse(s, s->waiting.at[i].number, true, &err);
             drop_waiter(s, i);
         }
@@ -560,7 +570,10 @@ static void reap(supervisor *s) {
 
 /* Milliseconds until a deadline; -1: none. */
 static int patience(const supervisor *s) {
-    int64_t now = stet_clock_monotonic_us(), next = s->waiting.len > 0 ? now + LOCK_LOOK_US : 0;
+    int64_t now = stet_clock_monotonic_us(), next = 0;
+    for (size_t i = 0; i < s->waiting.len; i++)
+        if (!next || s->waiting.at[i].next_us < next)
+            next = s->waiting.at[i].next_us > 0 ? s->waiting.at[i].next_us : now;
     for (size_t i = 0; i < s->children.len; i++) {
         const child *c = &s->children.at[i];
         int64_t at = c->kill_us && !c->killed ? c->kill_us : c->deadline_us;
@@ -608,7 +621,7 @@ int stet_supervisor_run(int fd, const char *dir) {
             break;
         if (s.client >= 0 && s.polls.at[0].revents)
             read_client(&s);
-        try_locks(&s);
+        try_places(&s);
         reap(&s);
     }
     stet_lock_close(lock);

@@ -55,7 +55,22 @@ def ways():
         command(f"echo ${v}", f"&env={v}"), command(f"echo ${v}"), command("echo $HOME"), command(f"echo ${v}", f"&env={v}%3Dset"),
         program("tool"), command("tool"), program("sub/own"), program(f"/{HERE}/bin/tool"), command(f"{quoted(HERE / 'sub/own')}"), command("./sub/own"),
         command(f"cat {f}", "&in-place=true"), program("python3", "main.py", more="&in-place=true"), program("python3", "main.py"), program("python3", "main.py", more="&files=helper.py"),
-        program("python3", HERE / "main.py"), command(up), command(f"test -e {quoted(full)} && echo y || echo n"), command(f"test -e {f} && echo y || echo n"),
+        program("python3", HERE / "main.py"), command(up), *above(f), command(f"test -e {quoted(full)} && echo y || echo n"), command(f"test -e {f} && echo y || echo n"),
+    ]
+
+
+def above(f):
+    """Through a directory above the project, its home directory, or a path that a script or an argument of the call has in it."""
+    top, name = quoted(TOP), HERE.name
+    up = "../" * 12 + str(HERE)[1:]
+    return [
+        command(f"cat ~/p*/{f}"), command(f"cd ~ && cat {quoted(name)}/{f}"), command(f"cd; cat {quoted(name)}/{f}"), command(f"tar -C {top} -c home --exclude .stet -O"),
+        command(f"cat {top}/h*/*/{f}"), command(f"cd {top}/home; cat */{f}"), command(f'cat "${{HOME%/}}"/*/{f}'), command(f'cd "$(dirname {top}/x)"; cat home/*/{f}'),
+        command(f"d={top}; cat $d/home/*/{f}"), command(f"cat `echo ~`/*/{f}"), command(f"cat {quoted(up)}/{f}"), command(f"bash -c 'cat ~/p*/{f}'"),
+        program("find", TOP / "home", "-name", pathlib.Path(f).name, "-exec", "cat", "{}", ";"), program("find", str(TOP / "home"), "-path", "*/.stet", "-prune", "-o", "-name", "a.txt", "-exec", "cat", "{}", "+"),
+        program("bash", "-c", f"cd && cat */{f}"), program("tar", f"-C{TOP}", "-cO", f"home/{name}/{f}"), program("grep", "-rh", "--include=*.txt", "", TOP / "home"),
+        program("python3", "-c", f"import os; print(open(os.environ['HOME'] + '/{name}/{f}').read())"), program("python3", "-c", f"import pathlib as p; print((p.Path.home() / '{name}' / '{f}').read_text())"),
+        program("python3", "above.py"), program("sh", "above.sh"), program("sh", "full.sh"),
     ]
 
 
@@ -137,6 +152,9 @@ for name in FILES:
     write(name)
 (HERE / "main.py").write_text("import helper\nprint(helper.K)\n")
 (HERE / "d/link").symlink_to("../real")
+(HERE / "above.py").write_text(f"import os\nprint(open(os.path.join(os.path.expanduser('~'), '{HERE.name}', 'a.txt')).read())\n")
+(HERE / "above.sh").write_text("cd\ncat */a.txt\n")
+(HERE / "full.sh").write_text(f"cat '{HERE}/d/b.txt'\n")
 os.environ["WHERE"] = str(HERE / "a.txt")
 wrong, compared, ok = [], 0, 0
 for turn in range(ROUNDS):

@@ -13,7 +13,7 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.S | re.M)
 
 
 def test_the_page_has_its_examples():
-    assert len(EXAMPLES) == 12
+    assert len(EXAMPLES) == 13
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

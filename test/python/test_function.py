@@ -184,6 +184,42 @@ def test_a_result_expires(expires):
         persistent_cache(expires=-1)
 
 
+def test_a_file_that_was_another_one_while_the_function_ran(here):
+    data, other = here / "held.txt", here / "held.d/x"
+    other.parent.mkdir()
+    data.write_text("1")
+    other.write_text("1")
+
+    @persistent_cache(depends_on=[data, other.parent], allow_dynamic=True, ignore=["data", "other"])
+    def read(meddle):
+        """Reads what somebody else has written meanwhile, and takes back afterwards."""
+        times = data.stat()
+        for path in (data, other) if meddle else ():
+            path.write_text("2")
+        seen = data.read_text() + other.read_text()
+        if meddle:
+            data.write_text("1")
+            os.utime(data, ns=(times.st_atime_ns, times.st_mtime_ns))
+            other.unlink()
+            other.write_text("1")
+        return seen
+
+    with pytest.warns(stet.StorageWarning, match="depends_on"):
+        assert read(True) == "22"
+    assert not read.check_call_in_cache(True)
+    assert read(False) == "11" and read.check_call_in_cache(False)
+
+    with pytest.warns(stet.StorageWarning, match="depends_on"):
+        with persistent_cache("held", depends_on=data, allow_dynamic=True):
+            data.write_text("3")
+            seen = data.read_text()
+            data.write_text("1")
+    assert seen == "3"
+    with persistent_cache("held", depends_on=data, allow_dynamic=True) as cache:
+        seen = data.read_text()
+    assert seen == "1" or not cache.hit
+
+
 def test_files_that_a_result_depends_on(here):
     data, folder = here / "data.txt", here / "folder"
     folder.mkdir()

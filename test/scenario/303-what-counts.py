@@ -180,6 +180,7 @@ CHANGES = {
     ("call", "input that args leaves out"): (lambda: stet("set", "piece:p:argument/aside", "8"), "call"),
     ("call", "file of the project that the function names"): (lambda: put("called.txt", "text"), "call"),
     ("call", "which files a wildcard of the function matches"): (lambda: put("calls/one.txt", "text"), "call"),
+    ("call", "file of the project that the job reaches through a directory above it, its home directory, or a path in a script or an argument"): (lambda: put("unnamed.txt", "text"), "call"),
     ("call", "variable of the environment that is passed on"): (lambda: {"env": os.environ | {"LOGNAME": "somebody"}}, "call"),
     ("call", "program of the adapter"): (lambda: adapter(), "call"),
     ("all", "argument schema of the node"): (lambda: P(schema={"type": "array"}), "inline"),

@@ -69,6 +69,8 @@ int main(int argc, char **argv) {
         status = done(stet_call_status(context, argv[2], &call, &err), call);
     else if (!strcmp(argv[1], "cancel"))
         status = done(stet_call_cancel(context, argv[2], &call, &err), call);
+    else if (!strcmp(argv[1], "logs"))
+        status = done(stet_call_logs(context, argv[2], &call, &err), call);
     else if (!strcmp(argv[1], "wait"))
         status = done(stet_call_wait(context, argv[2], argc > 3 ? atoi(argv[3]) : 0, &call, &err), call);
     stet_context_free(context);
@@ -97,6 +99,9 @@ t "and the shell"                   same 7 "$(stet --json call show "$id" | json
 t "the same call is not run again"  same 7 "$(answer submit "$sum" 3 4 | json value)"
 bad=$(answer submit "$L/?command=exit+3" 1 | json id)
 t "a call that fails is a failure"  expect_status 1 "$program" wait "$bad"
+loud=$(answer submit "$L/?command=echo+said+%3E%262" 1 | json id)
+t "a call that says something"      "$program" wait "$loud"
+t "and what its job has written"    same said "$(answer logs "$loud" | json stderr)"
 slow=$(answer submit "$L/?command=sleep+1000" 1 | json id)
 t "a slow call is under way"        test -n "$slow"
 t "waiting ends with its time"      expect_status 5 "$program" wait "$slow" 300

@@ -115,6 +115,7 @@ OPTIONAL = {
 RIGHT = {
     "stet_piece_send": "STET_NOT_FOUND", "stet_branch_delete": "STET_NOT_FOUND", "stet_action_get": "STET_NOT_FOUND", "stet_persist_read": "STET_NOT_FOUND",
     "stet_persist_mark": "STET_NOT_FOUND", "stet_persist_wait": "STET_BUSY", "stet_call_submit": "STET_NOT_FOUND", "stet_call_wait": "STET_INVALID", "stet_call_status": "STET_INVALID", "stet_call_cancel": "STET_INVALID",
+    "stet_call_logs": "STET_INVALID",
 }
 # Text that is not UTF-8 is no failure here: paths of files, text of which only the hash is stored, and text that is only searched for.
 ANY_BYTES = {
