@@ -187,7 +187,7 @@ static void tidy(worker *w) {
     w->tidied_ms = now;
     stet_status status = stet_claim_sweep(w->orch.hub, STET_CALLS_KEEP_MS, false, &count, &err);
     if (status == STET_OK && count > 0)
-        status = stet_hub_gc(w->orch.hub, &err);
+        status = stet_hub_gc(w->orch.hub, -1, NULL, &err);
     if (status != STET_OK)
         complain(w, &err);
 }
