@@ -377,7 +377,7 @@ static const stet_param run_params[] = {
      .type = STET_PARAM_STRING,
      .flags = STET_PARAM_CLI_ONLY, /* where data is sent to is for a person to say */
      .metavar = "REMOTE",
-     .summary = "Repository whose workers run it: file:..., or the name of a remote; instead of the configured one"},
+     .summary = "Hub whose workers run it: postgres://..., file:..., or the name of a remote; instead of the configured one"},
     {.name = "wait", .type = STET_PARAM_BOOL, .summary = "Wait for the result, as without it"},
     {.name = "detach", .type = STET_PARAM_BOOL, .summary = "Leave when it is under way"},
     {0},
