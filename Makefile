@@ -304,10 +304,10 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/%.o $(SURFACE) $(BUILD)/libstet.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(SURFACE) $(BUILD)/libstet.a $(STATIC)
 
-# A plug-in contains its own code alone: it is given a table of the library's functions when it is loaded (src/module/library.h). A function that
+# A plug-in contains its own code alone: it is given a table of the library's functions when it is loaded (src/module/library.h, src/repo/hub_library.h). A function that
 # is not in the table does not link.
 define PLUGIN_RULE
-$(BUILD)/lib/stet/$(1).so: $(wildcard plugins/$(1)/* src/base/*.h) $(addprefix src/,module/javascript.h module/library.h module/library_calls.h os/plugin.h scheduler/module.h) include/stet.h Makefile
+$(BUILD)/lib/stet/$(1).so: $(wildcard plugins/$(1)/* src/base/*.h src/os/*.h src/repo/*.h) $(addprefix src/,module/javascript.h module/library.h module/library_calls.h scheduler/module.h) include/stet.h Makefile
 	@mkdir -p $$(@D)
 	$$(call say,LINK,$$@)
 	$$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$$$(pkg-config --cflags $$$$(cat plugins/$(1)/packages)) -shared $$(if $$(SANFLAGS),,-Wl,--no-undefined) $$(LDFLAGS) \

@@ -169,9 +169,16 @@ static stet_status answer(const request *r, stet_error *err) {
     stet_backend_local *backend = NULL;
     stet_calls_config config = {.lease_ms = STET_ORCH_LEASE_MS};
     char owner[200] = "", *dir = NULL;
+    stet_repo *own = NULL;
     stet_status status = stet_hub_open(r->remote, STET_REPO_MUST_EXIST, &hub, err);
-    bool here = status == STET_OK && stet_hub_repo(hub) && stet_project_find(".", &p, NULL) == STET_OK &&
-                same_file(p, stet_hub_repo(hub));
+    bool project = status == STET_OK && stet_project_find(".", &p, NULL) == STET_OK;
+    bool here = project && stet_hub_repo(hub) && same_file(p, stet_hub_repo(hub));
+    if (project && !stet_hub_repo(hub)) {
+        status = stet_repo_open(p, 0, &own, err);
+        if (status == STET_OK)
+            stet_hub_lend(hub, own);
+    } else if (status == STET_OK && !stet_hub_repo(hub))
+        status = stet_fail(err, STET_NOT_FOUND, "a call that is left in a hub needs a project here");
     if (here) {
         status = stet_calls_config_read(p, &config, err);
         dir = stet_calls_dir(p);
@@ -192,6 +199,7 @@ static stet_status answer(const request *r, stet_error *err) {
         status = serve(&o, r, backend, &keeper, err);
     stet_backend_local_close(backend);
     stet_hub_close(hub);
+    stet_repo_close(own);
     stet_calls_config_release(&config);
     stet_project_close(p);
     stet_free(dir);

@@ -377,11 +377,26 @@ stet_status stet_calls_owner(const char *dir, char out[200], stet_error *err) {
     return status;
 }
 
+stet_status stet_calls_lend(stet_hub *hub, const char *dir, stet_repo **lent, stet_error *err) {
+    *lent = NULL;
+    if (stet_hub_repo(hub))
+        return STET_OK;
+    char *local = stet_file_dirname(dir), *path = stet_file_join(local, "repo.db");
+    stet_status status = stet_repo_open_path(path, 0, lent, err);
+    if (status == STET_OK)
+        stet_hub_lend(hub, *lent);
+    stet_free(path);
+    stet_free(local);
+    return status;
+}
+
 stet_status stet_calls_remote(stet_repo *r, const char *text, char **uri, stet_error *err) {
     stet_remote_rows rows = {0};
-    if (strncmp(text, "file:", 5) == 0) {
-        *uri = stet_strdup(text);
-        return STET_OK;
+    if (strchr(text, ':')) { /* no name of a remote */
+        stet_status fine = stet_hub_check_uri(text, err);
+        if (fine == STET_OK)
+            *uri = stet_strdup(text);
+        return fine;
     }
     stet_status status = stet_remote_list(r, &rows, err);
     const char *found = NULL;
@@ -390,12 +405,15 @@ stet_status stet_calls_remote(stet_repo *r, const char *text, char **uri, stet_e
             found = rows.at[i].uri;
     if (status == STET_OK && !found) {
         status = stet_fail(err, STET_NOT_FOUND, "there is no remote %.200s", text);
-        stet_hint(err, "write file:///PATH, or the name of a remote that `stet remote list` shows");
-    } else if (status == STET_OK && strncmp(found, "file:", 5) != 0)
-        status =
-            stet_fail(err, STET_UNSUPPORTED, "the remote %.200s is no file: one, and only those have workers", text);
-    else if (status == STET_OK)
+        stet_hint(err, "write file:///PATH, postgres://USER@HOST/DATABASE, or the name of a remote that `stet remote list` "
+                       "shows");
+    }
+    if (status == STET_OK)
+        status = stet_hub_check_uri(found, err);
+    if (status == STET_OK)
         *uri = stet_strdup(found);
+    else if (found)
+        stet_fail_in(err, "the remote %.200s", text);
     stet_remote_rows_release(&rows);
     return status;
 }

@@ -20,7 +20,7 @@
  *   poll_timeout    "60s": time limit for one question to an adapter
  *   adapters        16: adapter processes at the same time
  *   lease           "30s": lease of a claim
- *   remote          a file: URI; without it calls run on this machine
+ *   remote          a file: or postgres: URI; without it calls run on this machine
  *   slots           maximum number of jobs at the same time on this machine; without it there is none
  *   pools           {NAME: places...}: what all projects of this user share on this machine
  */
@@ -28,6 +28,7 @@
 #define STET_EXEC_CALLS_H
 
 #include "call/executor.h"
+#include "repo/hub.h"
 
 typedef struct stet_calls_config {
     stet_backoff backoff;
@@ -79,8 +80,12 @@ STET_CHECKED stet_status stet_calls_check(const char *function, stet_error *err)
 /* The name under which this machine runs calls of this directory. A process with the same name can continue them. */
 STET_CHECKED stet_status stet_calls_owner(const char *dir, char out[200], stet_error *err);
 
-/* The URI of a remote by its name in the repository (`stet remote add`); a `file:` URI is returned as it is. Caller
- * frees. */
+/* Lends a hub the repository of the project whose jobs are in `dir`, if it needs one. `*lent` is NULL or the caller's:
+ * close it after the hub. */
+STET_CHECKED stet_status stet_calls_lend(stet_hub *hub, const char *dir, stet_repo **lent, stet_error *err);
+
+/* The URI of a hub: a `file:` or `postgres:` URI as it is, or that of a remote by its name in the repository (`stet remote
+ * add`). Caller frees. STET_INVALID: the URI holds a password. */
 STET_CHECKED stet_status stet_calls_remote(stet_repo *r, const char *text, char **uri, stet_error *err);
 
 #define STET_CALLS_KEEP_MS ((int64_t)7 * 24 * 3600 * 1000) /* how long a finished claim is kept */
@@ -95,15 +100,17 @@ typedef enum stet_worker_event {
 } stet_worker_event;
 
 typedef struct stet_worker_opts {
-    const char *remote; /* URI */
+    const char *remote; /* URI of a hub */
     const char *dir, *root;
     int64_t slots; /* as in stet_calls_config */
     stet_value pools;
     size_t jobs;
+    const char *const *labels; /* takes calls that ask for these, or for none; NULL-terminated, or NULL */
     int64_t lease_ms;
     int64_t idle_ms; /* ends after this long without work, and without calls that are going to be tried again; negative:
                       * never */
     stet_backoff backoff; /* how long callers wait before they try again */
+    /* True: the worker takes nothing new, and ends when what it has taken is published. */
     bool (*cancelled)(void *ctx);
     void (*event)(void *ctx, stet_worker_event event, stet_hash key, const char *function);
     void (*say)(void *ctx, const char *line); /* an error that will be retried */
@@ -114,8 +121,8 @@ typedef struct stet_worker_report {
     int64_t taken, ok, failed, lost;
 } stet_worker_report;
 
-/* Runs until it is cancelled or idle. Running jobs continue under their supervisor, and the next worker takes them up.
- */
+/* Runs until it is cancelled or idle. If the process is killed, running jobs continue under their supervisor, and the next
+ * worker takes them up. While it runs, the hub lists it: {"host","pid","jobs","running","labels","state","started"}. */
 STET_CHECKED stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *report, stet_error *err);
 
 #endif

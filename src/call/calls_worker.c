@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "call/calls.h"
 #include "call/keeper.h"
 #include "call/orchestrate_local.h"
+#include "call/worker_internal.h"
 #include "os/clock.h"
 #include "os/proc.h"
 
@@ -14,10 +16,12 @@
 #define SCAN_MS 1000 /* and how often at least for leases that ran out */
 #define SAY_MS  10000
 #define TIDY_MS (3600 * 1000) /* how often finished claims are looked at */
-#define KEEP_MS 200           /* a job that is older has a keeper, in case that this worker dies */
+#define LOOK_MS 500           /* how often a call is looked at while nothing is heard of it */
+#define SEARCH_MAX 4096       /* how many open calls are looked through for one that fits */
 
 typedef struct held {
     stet_orch_held job;
+    int64_t looked_ms;
 } held;
 
 /* A call that is going to be tried again: its caller waits for a while. */
@@ -35,7 +39,10 @@ typedef struct worker {
     stet_backend_local *backend;
     STET_VEC(held) held;
     STET_VEC(awaited) awaited;
-    int64_t news, scanned_ms, said_ms, tidied_ms, kept_ms;
+    stet_map unfit; /* keys of calls that ask for other labels */
+    int64_t news, looked_news, scanned_ms, said_ms, tidied_ms, kept_ms, announced_ms, started_ms;
+    size_t announced; /* with so many calls */
+    bool draining;
     const char *owner; /* of the machine and directory: what the names of its workers begin with */
 } worker;
 
@@ -160,6 +167,11 @@ static stet_status take(worker *w, stet_hash key, stet_error *err) {
     stet_claim_release(&c);
     if (status != STET_OK)
         return status;
+    if (!stet_worker_fits(w->o, h.job.function)) {
+        stet_map_put(&w->unfit, key.bytes, sizeof key.bytes, (stet_slot){.n = 1});
+        stet_orch_held_release(&h.job);
+        return STET_OK;
+    }
     stet_orch_answer a;
     status = stet_orch_poll(&w->orch, &h.job.job, &a, err);
     if (status == STET_OK)
@@ -186,17 +198,42 @@ static stet_status take(worker *w, stet_hash key, stet_error *err) {
     return status;
 }
 
+static bool is_unfit(worker *w, stet_hash key) {
+    return stet_map_get(&w->unfit, key.bytes, sizeof key.bytes) != NULL;
+}
+
+/* Open calls that may fit: more are looked through if the oldest ones ask for other labels. */
+static stet_status find_open(worker *w, stet_hub_keys *out, stet_error *err) {
+    stet_status status = STET_OK;
+    for (size_t limit = w->o->jobs + w->held.len + stet_map_len(&w->unfit); status == STET_OK; limit *= 4) {
+        size_t n = 0;
+        stet_vec_clear(out);
+        status = stet_orch_open_work(w->orch.hub, limit, out, err);
+        bool all = out->len < limit || limit >= SEARCH_MAX;
+        for (size_t i = 0; i < out->len; i++)
+            if (!is_unfit(w, out->at[i]))
+                out->at[n++] = out->at[i];
+        out->len = n;
+        if (n > 0 || all)
+            break;
+    }
+    return status;
+}
+
 /* Looks for work, if there may be some. *busy: something was found. */
 static void scan(worker *w, bool *busy) {
     stet_hub_keys keys = {0};
     stet_error err = STET_ERROR_INIT;
     int64_t now = stet_clock_monotonic_us() / 1000, news = stet_hub_news(w->orch.hub);
     *busy = false;
-    if (w->held.len >= w->o->jobs || (news == w->news && w->scanned_ms && now - w->scanned_ms < SCAN_MS))
+    if (w->draining || w->held.len >= w->o->jobs ||
+        (news == w->news && w->scanned_ms && now - w->scanned_ms < SCAN_MS))
         return;
     w->news = news;
     w->scanned_ms = now;
-    stet_status status = stet_orch_open_work(w->orch.hub, w->o->jobs + w->held.len, &keys, &err);
+    if (stet_map_len(&w->unfit) > SEARCH_MAX / 2)
+        stet_map_clear(&w->unfit);
+    stet_status status = find_open(w, &keys, &err);
     /* Those that come together should not all go for the same one. */
     uint64_t from = 0;
     stet_random(&from, sizeof from);
@@ -204,9 +241,9 @@ static void scan(worker *w, bool *busy) {
         stet_hash key = keys.at[(from + i) % keys.len];
         if (holds(w, key))
             continue;
-        *busy = true;
         make_sure_of_keeper(w);
         status = take(w, key, &err);
+        *busy |= !is_unfit(w, key);
     }
     if (*busy)
         w->scanned_ms = 0; /* more may be there */
@@ -214,6 +251,19 @@ static void scan(worker *w, bool *busy) {
     if (status == STET_NOT_FOUND) /* nobody has written to the repository yet */
         stet_error_clear(&err);
     else if (status != STET_OK)
+        complain(w, &err);
+}
+
+static void announce(worker *w) {
+    int64_t now = stet_clock_monotonic_us() / 1000;
+    stet_error err = STET_ERROR_INIT;
+    bool draining = w->draining, changed = w->announced != w->held.len + 1 + draining * 100000;
+    /* A change is told soon, but not each of many. */
+    if (w->announced && now - w->announced_ms < (changed ? SCAN_MS : STET_WORKER_ANNOUNCE_MS))
+        return;
+    w->announced_ms = now;
+    w->announced = w->held.len + 1 + draining * 100000;
+    if (stet_worker_announce(w->orch.hub, w->orch.owner, w->o, w->started_ms, w->held.len, draining, &err) != STET_OK)
         complain(w, &err);
 }
 
@@ -226,21 +276,39 @@ static void tidy(worker *w) {
     w->tidied_ms = now;
     stet_status status = stet_claim_sweep(w->orch.hub, STET_CALLS_KEEP_MS, false, &count, &err);
     if (status == STET_OK && count > 0)
-        status = stet_hub_gc(w->orch.hub, &err);
+        status = stet_hub_gc(w->orch.hub, -1, NULL, &err);
     if (status != STET_OK)
         complain(w, &err);
 }
 
+/* Calls that may have changed: all of them if something was heard, of the hub or of the jobs. */
+static void look_at_all(worker *w, bool heard) {
+    int64_t now = stet_clock_monotonic_us() / 1000, news = stet_hub_news(w->orch.hub);
+    int64_t often = w->orch.lease_ms / 6 < LOOK_MS ? w->orch.lease_ms / 6 : LOOK_MS;
+    heard |= news != w->looked_news;
+    w->looked_news = news;
+    for (size_t i = w->held.len; i-- > 0;) {
+        held *h = &w->held.at[i];
+        if (!heard && h->looked_ms && now - h->looked_ms < often)
+            continue;
+        h->looked_ms = now;
+        if (look(w, h)) {
+            drop(w, i);
+            w->scanned_ms = 0;
+        }
+    }
+}
+
 static void work(worker *w) {
     int64_t idle_since = stet_clock_monotonic_us();
-    while (!(w->o->cancelled && w->o->cancelled(w->o->ctx))) {
+    for (bool heard = true;;) {
         bool busy;
-        for (size_t i = w->held.len; i-- > 0;)
-            if (look(w, &w->held.at[i])) {
-                drop(w, i);
-                w->scanned_ms = 0;
-            }
+        w->draining = w->o->cancelled && w->o->cancelled(w->o->ctx);
+        look_at_all(w, heard);
         scan(w, &busy);
+        if (w->draining && w->held.len == 0)
+            return;
+        announce(w);
         tidy(w);
         if (w->held.len > 0)
             make_sure_of_keeper(w);
@@ -253,6 +321,7 @@ static void work(worker *w) {
             stet_backend_local_wait(w->backend, TICK_MS);
         else if (!busy)
             stet_hub_wait(w->orch.hub, w->news, TICK_MS);
+        heard = stet_clock_monotonic_us() - now < TICK_MS * 900; /* it did not wait to the end: a job has ended */
     }
 }
 
@@ -263,10 +332,15 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
     stet_status status = stet_calls_owner(o->dir, owner, err);
     if (status != STET_OK)
         return status;
-    stet_hub *hub;
+    stet_hub *hub = NULL;
+    stet_repo *lent = NULL;
     status = stet_hub_open(o->remote, 0, &hub, err);
-    if (status != STET_OK)
+    if (status == STET_OK)
+        status = stet_calls_lend(hub, o->dir, &lent, err);
+    if (status != STET_OK) {
+        stet_hub_close(hub);
         return status;
+    }
     /* A process, not a machine: what another worker of this machine owns is its own until the lease runs out. */
     stet_proc_id self = stet_proc_self();
     snprintf(name, sizeof name, "%s/%lld.%llx", owner, (long long)self.pid, (unsigned long long)self.start);
@@ -278,12 +352,18 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
                          .backend_ctx = w.backend,
                          .owner = name,
                          .lease_ms = o->lease_ms > 0 ? o->lease_ms : STET_ORCH_LEASE_MS};
+    w.started_ms = stet_clock_ms();
     work(&w);
+    stet_error unheard = STET_ERROR_INIT; /* the announcement ends by itself */
+    if (stet_hub_announce(hub, name, stet_value_null(), 0, &unheard) != STET_OK)
+        stet_error_clear(&unheard);
     while (w.held.len > 0)
         drop(&w, w.held.len - 1);
     stet_vec_release(&w.held);
     stet_vec_release(&w.awaited);
     stet_backend_local_close(w.backend);
+    stet_map_release(&w.unfit);
     stet_hub_close(hub);
+    stet_repo_close(lent);
     return STET_OK;
 }

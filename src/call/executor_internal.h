@@ -120,6 +120,8 @@ void stet_call_adopt(stet_call *c, const stet_attempt *a);
 /* Creates the row in state poll_adapter, with its snapshot if the repository is its own remote. With `resuming`: takes
  * over the existing row. */
 STET_CHECKED stet_status stet_call_begin(stet_call *c, stet_error *err);
+/* The hub that the call is left in; NULL: it is the own repository. */
+STET_CHECKED stet_status stet_call_hub(stet_call *c, stet_hub **out, stet_error *err);
 /* Publishes the node and everything it names in the remote, behind refs/exec/UUID. */
 STET_CHECKED stet_status stet_call_publish_snapshot(stet_call *c, stet_error *err);
 /* The attempt has ended: its ref in a shared hub goes, so that refs of finished calls do not pile up there. */
@@ -134,5 +136,12 @@ bool stet_call_passing(const stet_attempt *a);
 /* Takes over the outcome or error of a finished attempt. */
 void stet_call_take_done(stet_call *c, const stet_attempt *a);
 void stet_call_take_error(stet_call *c, stet_value error);
+
+/* In executor_hub.c. */
+
+/* Is the call one that workers run, in a hub on a server? Then there is no adapter to ask. */
+STET_CHECKED stet_status stet_call_left_in_hub(stet_call *c, bool *out, stet_error *err);
+/* Looks at its claim, or cancels it. The caller releases `out`. */
+void stet_call_ask_hub(stet_call *c, bool cancel, stet_adapter_reply *out);
 
 #endif

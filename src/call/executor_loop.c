@@ -279,9 +279,25 @@ static void answered(void *ctx, const stet_adapter_reply *r) {
     stet_executor_pump(x);
 }
 
+/* A cancelled call is told by the caller, as if no adapter had to be heard. */
+static stet_status ask_hub(stet_call *c, bool cancel, stet_adapter_answer *answer, stet_error *err) {
+    stet_adapter_reply reply;
+    stet_call_ask_hub(c, cancel, &reply);
+    if (!cancel) {
+        c->x->asking++;
+        answer(c, &reply);
+    }
+    stet_adapter_reply_release(&reply);
+    return cancel ? stet_fail(err, STET_UNSUPPORTED, "a hub is not an adapter") : STET_OK;
+}
+
 /* Asks the adapter. */
 static stet_status ask(stet_call *c, bool cancel, stet_adapter_answer *answer, stet_error *err) {
     char ref[64], key[STET_HASH_HEX];
+    bool left;
+    stet_status status = stet_call_left_in_hub(c, &left, err);
+    if (status != STET_OK || left)
+        return left ? ask_hub(c, cancel, answer, err) : status;
     snprintf(ref, sizeof ref, "refs/exec/%s", c->row.execution);
     stet_hash_hex(c->row.key, key);
     stet_adapter_request r = {.function = c->function,
@@ -298,7 +314,7 @@ static stet_status ask(stet_call *c, bool cancel, stet_adapter_answer *answer, s
                               .token = c->token,
                               .cwd = c->x->root,
                               .timeout_ms = c->x->poll_timeout_ms};
-    stet_status status = stet_adapter_start(c->x->loop, &r, answer, c, &c->poll, err);
+    status = stet_adapter_start(c->x->loop, &r, answer, c, &c->poll, err);
     if (status == STET_OK)
         c->x->asking++;
     return status;

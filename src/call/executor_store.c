@@ -230,8 +230,7 @@ stet_status stet_call_begin(stet_call *c, stet_error *err) {
     return status;
 }
 
-/* NULL: it is the own repository. */
-static stet_status hub_of(stet_call *c, stet_hub **out, stet_error *err) {
+stet_status stet_call_hub(stet_call *c, stet_hub **out, stet_error *err) {
     stet_executor *x = c->x;
     *out = NULL;
     if (strcmp(c->remote_uri, x->own_uri) == 0)
@@ -245,6 +244,7 @@ static stet_status hub_of(stet_call *c, stet_hub **out, stet_error *err) {
     stet_status status = stet_hub_open(c->remote_uri, 0, &h, err);
     if (status != STET_OK)
         return status;
+    stet_hub_lend(h, x->repo);
     if (stet_hub_is(h, x->repo)) { /* written otherwise, and the same */
         stet_hub_close(h);
         stet_free(c->remote_uri);
@@ -264,7 +264,7 @@ stet_status stet_call_publish_snapshot(stet_call *c, stet_error *err) {
     if (c->published)
         return STET_OK;
     ref_of(c, ref);
-    stet_status status = hub_of(c, &hub, err);
+    stet_status status = stet_call_hub(c, &hub, err);
     if (status == STET_OK && !hub) {
         status = stet_repo_ref(c->x->repo, ref, &there, &at, err);
         if (status == STET_OK && !there)
@@ -285,7 +285,7 @@ void stet_call_withdraw_snapshot(stet_call *c) {
     stet_hub *hub;
     bool there = false;
     stet_hash at;
-    if (!c->row.execution[0] || hub_of(c, &hub, NULL) != STET_OK || !hub)
+    if (!c->row.execution[0] || stet_call_hub(c, &hub, NULL) != STET_OK || !hub)
         return; /* in the own repository it goes with its row */
     ref_of(c, ref);
     if (stet_hub_ref(hub, ref, &there, &at, NULL) != STET_OK || !there)
@@ -313,7 +313,7 @@ static stet_status result_of(const stet_attempt *a, stet_hash *out, stet_error *
 static stet_status fetch(stet_call *c, stet_hash result, stet_error *err) {
     stet_hub *hub;
     stet_value v = stet_value_null();
-    stet_status status = hub_of(c, &hub, err);
+    stet_status status = stet_call_hub(c, &hub, err);
     if (status == STET_OK && hub)
         status = stet_hub_bring(hub, c->x->repo, &result, 1, err);
     if (status == STET_OK)

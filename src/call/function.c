@@ -34,6 +34,7 @@ void stet_function_release(stet_function *f) {
     stet_words_release(&f->outputs);
     stet_words_release(&f->files);
     stet_words_release(&f->pools);
+    stet_words_release(&f->labels);
     stet_free(f->command);
     stet_free(f->cwd);
     *f = (stet_function){0};
@@ -146,9 +147,19 @@ static stet_status take_option(stet_function *f, const char *name, const char *v
         f->text = *value == 't';
     else if (strcmp(name, "stdin") == 0 && (strcmp(value, "json") == 0 || strcmp(value, "null") == 0))
         f->no_input = *value == 'n';
-    else if (strcmp(name, "v") != 0)
+    else if (strcmp(name, "label") == 0) {
+        if (!stet_function_is_label(value))
+            return wrong(err, name, value, "up to 64 letters, digits and ._-");
+        stet_words_add(&f->labels, stet_strdup(value));
+    } else if (strcmp(name, "v") != 0)
         return wrong(err, name, value, "there is no such option");
     return STET_OK;
+}
+
+bool stet_function_is_label(const char *name) {
+    size_t len = strlen(name);
+    return len > 0 && len <= 64 &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
 }
 
 stet_status stet_function_parse(const char *uri, stet_function *out, stet_error *err) {

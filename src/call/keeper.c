@@ -105,7 +105,9 @@ static holder holder_of(const keeper *k, const char *owner) {
 static bool is_known(keeper *k, const stet_orch_job *job) {
     stet_job_status is = STET_JOB_GONE;
     stet_value value = stet_value_null();
-    stet_status status = stet_backend_local_kind.poll(k->backend, job, stet_hub_repo(k->orch.hub), &is, &value, NULL);
+    stet_status status = stet_hub_bring(k->orch.hub, stet_hub_repo(k->orch.hub), &job->node, 1, NULL);
+    if (status == STET_OK)
+        status = stet_backend_local_kind.poll(k->backend, job, stet_hub_repo(k->orch.hub), &is, &value, NULL);
     stet_value_release(value);
     return status == STET_OK && is != STET_JOB_GONE;
 }
@@ -206,9 +208,12 @@ stet_status stet_keeper_run(const stet_keeper_opts *o, stet_error *err) {
     /* Somebody may have seen the lock held just before it was dropped: look once more afterwards. */
     while (status == STET_OK && kept && take_turn(path, &lock)) {
         stet_hub *hub = NULL;
+        stet_repo *lent = NULL;
         status = stet_calls_owner(o->dir, k.owner, err);
         if (status == STET_OK)
             status = stet_hub_open(o->hub, STET_REPO_MUST_EXIST, &hub, err);
+        if (status == STET_OK)
+            status = stet_calls_lend(hub, o->dir, &lent, err);
         if (status == STET_OK) {
             k.backend = stet_backend_local_open(o->dir, o->root, o->client.pid > 0);
             limit(&k);
@@ -222,8 +227,9 @@ stet_status stet_keeper_run(const stet_keeper_opts *o, stet_error *err) {
             if (status == STET_OK)
                 status = look(&k, &kept, err);
             stet_backend_local_close(k.backend);
-            stet_hub_close(hub);
         }
+        stet_hub_close(hub);
+        stet_repo_close(lent);
         stet_lock_close(lock);
     }
     stet_free(path);

@@ -302,6 +302,9 @@ static stet_orch_event work(poll *p, stet_status *status, stet_error *err) {
         return STET_ORCH_RUNNING;
     stet_job_status job;
     stet_value value = stet_value_null();
+    *status = bring(p, p->job->node, err); /* gc may have swept it where it is read */
+    if (*status != STET_OK)
+        return STET_ORCH_LOST;
     *status = p->o->backend->poll(p->o->backend_ctx, p->job, stet_hub_repo(p->o->hub), &job, &value, err);
     if (*status != STET_OK)
         return STET_ORCH_LOST;

@@ -43,6 +43,7 @@
     X(stet_ops_dag)                                                                                                    \
     X(stet_ops_dag_object)                                                                                             \
     X(stet_ops_remote)                                                                                                 \
+    X(stet_ops_hub)                                                                                                    \
     X(stet_ops_call)                                                                                                   \
     X(stet_ops_worker)                                                                                                 \
     /* one line each */

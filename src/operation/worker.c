@@ -5,7 +5,9 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "call/calls.h"
+#include "call/function.h"
 #include "operation/args.h"
+#include "operation/hub_common.h"
 #include "operation/op.h"
 
 static bool stop(void *context) {
@@ -32,13 +34,30 @@ static void tell(void *context, stet_worker_event event, stet_hash key, const ch
     stet_value_release(v);
 }
 
+/* Short texts are stored inside their values: `kept` has those. */
+static stet_status take_labels(stet_value args, const char ***labels, stet_value **kept, stet_error *err) {
+    stet_value list = stet_value_get(args, "label");
+    size_t count = stet_value_count(list);
+    *labels = stet_alloc_zero((count + 1) * sizeof **labels);
+    *kept = stet_alloc_zero((count + 1) * sizeof **kept);
+    for (size_t i = 0; i < count; i++) {
+        (*kept)[i] = stet_value_at(list, i);
+        (*labels)[i] = stet_value_as_string(&(*kept)[i], NULL);
+        if (!stet_function_is_label((*labels)[i]))
+            return stet_fail(err, STET_INVALID, "--label %.100s: not a valid label: use letters, digits and ._-",
+                             (*labels)[i]);
+    }
+    return STET_OK;
+}
+
 static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_project *p;
     stet_calls_config config = {0};
-    stet_repo *own = NULL;
     stet_worker_report report;
-    stet_value remote = stet_value_get(args, "remote");
+    stet_value hub = stet_value_get(args, "hub"), remote = stet_value_get(args, "remote");
     char *uri = NULL, *dir = NULL;
+    const char **labels = NULL;
+    stet_value *kept = NULL;
     stet_worker_opts o = {.jobs = (size_t)stet_value_as_int(stet_value_get(args, "jobs")),
                           .idle_ms = -1,
                           .cancelled = stop,
@@ -57,15 +76,14 @@ static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     status = stet_op_duration_arg(args, "idle", true, &o.idle_ms, err);
     if (status == STET_OK)
         status = stet_op_duration_arg(args, "lease", true, &o.lease_ms, err);
+    if (status == STET_OK && stet_value_type(hub) == STET_TYPE_STRING && stet_value_type(remote) == STET_TYPE_STRING)
+        status = stet_fail(err, STET_INVALID, "--hub and --remote are the same: give one of them");
     if (status == STET_OK)
-        status = stet_repo_open(p, 0, &own, err);
-    const char *given = stet_value_text(&remote, config.remote);
-    if (status == STET_OK && given)
-        status = stet_calls_remote(own, given, &uri, err);
-    else if (status == STET_OK)
-        uri = stet_repo_uri(own);
-    stet_repo_close(own);
+        status = take_labels(args, &labels, &kept, err);
+    if (status == STET_OK)
+        status = hub_uri(ctx, stet_value_text(&hub, stet_value_text(&remote, NULL)), &uri, err);
     if (status == STET_OK) {
+        o.labels = labels;
         dir = stet_calls_dir(p);
         o.remote = uri;
         o.dir = dir;
@@ -81,6 +99,8 @@ static stet_status worker_run(stet_op_ctx *ctx, stet_value args, stet_value *res
     }
     stet_free(uri);
     stet_free(dir);
+    stet_free(labels);
+    stet_free(kept);
     stet_calls_config_release(&config);
     return status;
 }
@@ -101,11 +121,21 @@ static void worker_render(stet_render *r, stet_value v) {
 }
 
 static const stet_param worker_params[] = {
+    {.name = "hub",
+     .type = STET_PARAM_STRING,
+     .metavar = "HUB",
+     .summary = "Hub whose calls are run: postgres://..., file:..., or the name of a remote; else the configured one, "
+                "or this project's repository"},
     {.name = "remote",
      .type = STET_PARAM_STRING,
-     .metavar = "REMOTE",
-     .summary = "Repository whose calls are run: file:..., or the name of a remote; else the configured one, or this "
-                "project's"},
+     .flags = STET_PARAM_HIDDEN,
+     .metavar = "HUB",
+     .summary = "Another name for --hub"},
+    {.name = "label",
+     .type = STET_PARAM_STRING,
+     .flags = STET_PARAM_REPEATED,
+     .metavar = "NAME",
+     .summary = "This worker has what calls with label=NAME ask for"},
     {.name = "jobs",
      .letter = 'j',
      .type = STET_PARAM_INT,
@@ -127,21 +157,24 @@ static const stet_param worker_params[] = {
 
 static const stet_example worker_examples[] = {
     {"worker --idle 0", "run what is queued in this project's repository, and end"},
-    {"worker --remote file://$PWD/shared.db -j 4 --idle 0", "the same for a repository that many projects share"},
+    {"worker --hub file://$PWD/shared.db -j 4 --label gpu --idle 0", "the same for a hub that many projects share"},
     {0},
 };
 
+static const stet_param list_params[] = {HUB_PARAM, {0}};
+static const stet_example list_examples[] = {{"worker list", "who works for this project's hub"}, {0}};
+
 const stet_op stet_ops_worker[] = {
     {.name = "worker",
-     .summary = "Run calls that others have queued in a repository",
+     .summary = "Run calls that others have queued in a hub",
      .description =
-         "Takes calls from the repository, as many as --jobs at a time, runs them here as stet-exec-local does, "
-         "with the files that they were made with, and publishes their results there. Any number of workers share the "
-         "work of one "
-         "repository: each call is run by one of them. A worker that dies keeps its calls until their leases have run "
+         "Takes calls from the hub, as many as --jobs at a time, runs them here as stet-exec-local does, with the files "
+         "that they were made with, and publishes their results there. Any number of workers share the work of one "
+         "hub: each call is run by one of them. A worker that dies keeps its calls until their leases have run "
          "out; then another takes them over, and what the first might still publish counts for nothing.\n\n"
-         "Calls come there by `stet call run --remote`, or from projects whose config.toml says so. Ctrl-C ends the "
-         "worker; what it was running goes on, and the next worker of this project takes it up.",
+         "Calls come there by `stet call run --remote`, or from projects whose config.toml says so. After Ctrl-C or "
+         "SIGTERM the worker takes nothing new, and ends when its calls have ended. A second one ends it at once; its "
+         "jobs go on, and the next worker of this project takes them up.",
      .params = worker_params,
      .result_schema = "{\"type\":\"object\",\"properties\":{\"taken\":{\"type\":\"integer\"},\"ok\":{\"type\":"
                       "\"integer\"},\"failed\":{\"type\":\"integer\"},\"lost\":{\"type\":\"integer\"},\"event\":{"
@@ -150,5 +183,15 @@ const stet_op stet_ops_worker[] = {
      .flags = STET_OP_LONG | STET_OP_CLI_ONLY,
      .run = worker_run,
      .render = worker_render},
+    {.name = "worker list",
+     .summary = "List the workers of a hub",
+     .description = "Each worker says every 10 s that it is there; one that is silent for 30 s is no longer listed.",
+     .params = list_params,
+     .result_schema = "{\"type\":\"object\",\"required\":[\"total\",\"workers\"],\"additionalProperties\":false,"
+                      "\"properties\":{\"total\":{\"type\":\"integer\"},\"workers\":{\"type\":\"array\"}}}",
+     .examples = list_examples,
+     .flags = STET_OP_CLI_ONLY | STET_OP_NO_PROJECT,
+     .run = hub_list_workers,
+     .render = hub_render_workers},
     {0},
 };

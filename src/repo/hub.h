@@ -39,16 +39,25 @@
 
 typedef struct stet_hub stet_hub;
 
-/* Opens a hub by its address: `file:` (a repository on this machine) or `dml+remote:` (a program; without claims). The
- * flags are those of stet_repo_open_uri. */
+/* Opens a hub by its address: `file:` (a repository on this machine), `postgres:` (a PostgreSQL database, through a
+ * plug-in) or `dml+remote:` (a program; without claims). The flags are those of stet_repo_open_uri. STET_NOT_FOUND: the
+ * database has no hub yet (stet_hub_init). STET_UNSUPPORTED: the hub has a schema of another version. */
 STET_CHECKED stet_status stet_hub_open(const char *uri, unsigned flags, stet_hub **out, stet_error *err);
+/* Is this the address of a kind with claims? Nothing is contacted. STET_INVALID: the address holds a password, which
+ * would be stored and printed with it. STET_UNSUPPORTED: another kind. */
+STET_CHECKED stet_status stet_hub_check_uri(const char *uri, stet_error *err);
+/* Makes a hub, or brings the schema of one up to date. *changed: there was something to do. */
+STET_CHECKED stet_status stet_hub_init(const char *uri, bool *changed, stet_error *err);
 /* An open repository as a hub. It stays the caller's and must outlive the hub. */
 stet_hub *stet_hub_of_repo(stet_repo *r);
 void stet_hub_close(stet_hub *h); /* NULL is fine */
 
 /* The repository on this machine in which objects of the hub are read and results are made: that of a `file:` hub is
- * the hub itself. NULL: the hub has none. */
+ * the hub itself; another kind uses the one that it was lent. NULL: none. */
 stet_repo *stet_hub_repo(stet_hub *h);
+/* Lends the hub a repository of this machine. It stays the caller's and must outlive the hub. A `file:` hub does not use
+ * it. */
+void stet_hub_lend(stet_hub *h, stet_repo *r);
 /* Is this repository the hub itself? */
 bool stet_hub_is(const stet_hub *h, const stet_repo *r);
 /* Copies what is missing there: these objects of `from` with everything that they name. */
@@ -106,12 +115,56 @@ typedef struct stet_hub_keys {
 STET_CHECKED stet_status stet_hub_find_claims(stet_hub *h, stet_hub_which which, int64_t before_ms, size_t limit,
                                               stet_hub_keys *out, stet_error *err);
 
-/* Deletes objects that nothing names any more, by the hub's own rules. A kind that needs no such call does nothing. */
-STET_CHECKED stet_status stet_hub_gc(stet_hub *h, stet_error *err);
+typedef struct stet_hub_gc_report {
+    int64_t objects, bytes, refs, blobs, blob_bytes;
+} stet_hub_gc_report;
+/* Deletes objects that nothing names any more, refs of executions that were abandoned (STET_REPO_ABANDONED_S), and blobs
+ * that nobody has asked for within the grace period of `grace_s` seconds (negative: STET_REPO_GRACE_S). Asking whether an
+ * object or a blob is there renews it. `report` may be NULL. */
+STET_CHECKED stet_status stet_hub_gc(stet_hub *h, int64_t grace_s, stet_hub_gc_report *report, stet_error *err);
+
+/* Blobs: bytes named by their SHA-256, of any size, never in memory as a whole. They are kept for the grace period of gc
+ * after they were last asked for. */
+STET_CHECKED stet_status stet_hub_has_blob(stet_hub *h, stet_hash hash, bool *there, int64_t *size, stet_error *err);
+/* Fills the buffer, less only at the end. */
+typedef stet_status stet_hub_source(void *ctx, void *bytes, size_t room, size_t *got, stet_error *err);
+/* Stores what the source gives. STET_CORRUPT: the bytes do not have this hash; nothing is stored. */
+STET_CHECKED stet_status stet_hub_put_blob(stet_hub *h, stet_hash hash, stet_hub_source *source, void *ctx,
+                                           stet_error *err);
+/* Passes the bytes from `offset` to the end to `sink`. STET_NOT_FOUND: no such blob. Read from the beginning, the hash is
+ * verified: STET_CORRUPT, and what was passed must not be used. */
+typedef stet_status stet_hub_sink(void *ctx, const void *bytes, size_t len, stet_error *err);
+STET_CHECKED stet_status stet_hub_get_blob(stet_hub *h, stet_hash hash, int64_t offset, stet_hub_sink *sink, void *ctx,
+                                           stet_error *err);
+
+/* Workers say who they are, again and again: an announcement ends after `for_ms` of the hub's clock (0: at once).
+ * `body` is a JSON object; the hub does not look into it. */
+STET_CHECKED stet_status stet_hub_announce(stet_hub *h, const char *name, stet_value body, int64_t for_ms,
+                                           stet_error *err);
+typedef struct stet_hub_worker {
+    char *name;
+    stet_value body;
+} stet_hub_worker;
+typedef struct stet_hub_workers {
+    stet_hub_worker *at;
+    size_t len, cap;
+} stet_hub_workers;
+/* Those whose announcement has not ended, sorted by name. */
+STET_CHECKED stet_status stet_hub_list_workers(stet_hub *h, stet_hub_workers *out, stet_error *err);
+void stet_hub_workers_release(stet_hub_workers *list);
+
+typedef struct stet_hub_counts {
+    int64_t schema; /* its version */
+    int64_t objects, bytes, refs, blobs, blob_bytes;
+    int64_t queued, held, lapsed, ended; /* claims; lapsed: held with a lease that has ended */
+} stet_hub_counts;
+STET_CHECKED stet_status stet_hub_count(stet_hub *h, stet_hub_counts *out, stet_error *err);
+/* Verifies every object, claim and blob. Adds a line to `problems` for each problem. */
+STET_CHECKED stet_status stet_hub_check(stet_hub *h, stet_buf *problems, size_t *found, stet_error *err);
 
 /* The time of the hub, in milliseconds since 1970. */
 STET_CHECKED stet_status stet_hub_now(stet_hub *h, int64_t *ms, stet_error *err);
-/* Changes whenever somebody else has written. */
+/* Changes whenever somebody else has queued, ended or removed a claim, and at times when nobody has. */
 int64_t stet_hub_news(stet_hub *h);
 /* Returns when the hub has changed since `news`, or after the time. */
 void stet_hub_wait(stet_hub *h, int64_t news, int timeout_ms);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "os/clock.h"
-#include "repo/hub_kind.h"
+#include "repo/hub_file.h"
 
 #define TICK_MS 50 /* how often the file is looked at for news */
 
@@ -132,9 +132,12 @@ static stet_status file_find_claims(stet_hub *h, stet_hub_which which, int64_t b
     return stet_db_status(h->repo->db, err);
 }
 
-static stet_status file_gc(stet_hub *h, stet_error *err) {
-    stet_repo_gc_report report;
-    return stet_repo_gc(h->repo, &(stet_repo_gc_opts){.grace_s = -1}, &report, err);
+static stet_status file_gc(stet_hub *h, int64_t grace_s, stet_hub_gc_report *report, stet_error *err) {
+    stet_repo_gc_report r;
+    stet_status status = stet_repo_gc(h->repo, &(stet_repo_gc_opts){.grace_s = grace_s}, &r, err);
+    *report = (stet_hub_gc_report){
+        .objects = r.objects, .bytes = r.bytes, .refs = r.refs, .blobs = r.blobs, .blob_bytes = r.blob_bytes};
+    return status;
 }
 
 static stet_status file_now(stet_hub *h, int64_t *ms, stet_error *err) {
@@ -161,7 +164,14 @@ static const stet_hub_kind file_kind = {.refs = file_refs,
                                         .gc = file_gc,
                                         .now = file_now,
                                         .news = file_news,
-                                        .wait = file_wait};
+                                        .wait = file_wait,
+                                        .has_blob = stet_hub_file_has_blob,
+                                        .put_blob = stet_hub_file_put_blob,
+                                        .get_blob = stet_hub_file_get_blob,
+                                        .announce = stet_hub_file_announce,
+                                        .list_workers = stet_hub_file_list_workers,
+                                        .count = stet_hub_file_count,
+                                        .check = stet_hub_file_check};
 
 stet_hub *stet_hub_of_repo(stet_repo *r) {
     stet_hub *h = stet_alloc_zero(sizeof *h);

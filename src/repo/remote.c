@@ -34,6 +34,8 @@ static stet_status no_such(const char *name, stet_error *err) {
 
 static stet_status check_uri(const char *uri, stet_error *err) {
     stet_buf b = STET_BUF(0);
+    if (strncmp(uri, "postgres", 8) == 0) /* first: a password in it is not to be printed */
+        return stet_hub_check_uri(uri, err);
     const char *wrong = stet_text_uri(uri, strlen(uri), &b);
     stet_buf_release(&b);
     if (wrong || strlen(uri) > URI_MAX)
@@ -48,7 +50,8 @@ static stet_status check_uri(const char *uri, stet_error *err) {
     if (strncmp(uri, "file:", 5) == 0)
         return STET_OK;
     stet_fail(err, STET_UNSUPPORTED, "%.200s: no kind of remote that stet knows", uri);
-    stet_hint(err, "file:///PATH, or %sNAME/... for the program %sNAME", STET_REMOTE_SCHEME, STET_REMOTE_PROGRAM);
+    stet_hint(err, "file:///PATH, postgres://USER@HOST/DATABASE, or %sNAME/... for the program %sNAME",
+              STET_REMOTE_SCHEME, STET_REMOTE_PROGRAM);
     return STET_UNSUPPORTED;
 }
 

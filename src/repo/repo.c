@@ -9,7 +9,7 @@
 #include "repo/text.h"
 
 /* Facts: object, ref, remote. Derived from them, compared and rebuilt by `stet check`: pin, exec_of. In flight, and no
- * loss if deleted: attempt, claim, incoming.
+ * loss if deleted: attempt, claim, incoming, blob, worker.
  *
  * Rejected: objects in a table without rowids, keyed by id: one tree less, but hashes go to random pages together with
  * their bytes, and a commit of a few objects writes as many large pages. With rowids bytes are appended, and only 40
@@ -80,8 +80,17 @@ static const char step3[] = "CREATE TABLE claim("
                             "CREATE INDEX attempt_key ON attempt(key) WHERE done = 0;"
                             "DELETE FROM ref WHERE name >= 'refs/exec-claims/' AND name < 'refs/exec-claims0';";
 
-const stet_db_migration stet_repo_migrations[] = {{step1, NULL}, {step2, NULL}, {step3, NULL}};
-const int stet_repo_migration_count = 3;
+/* Of a hub (hub.h): contents by their hash, which lie in data, and workers that have announced themselves. */
+static const char step4[] = "CREATE TABLE blob("
+                            "  hash BLOB PRIMARY KEY,"
+                            "  datum BLOB NOT NULL,"
+                            "  size INTEGER NOT NULL,"
+                            "  used_s INTEGER NOT NULL) WITHOUT ROWID;"
+                            "CREATE TABLE worker("
+                            "  name TEXT PRIMARY KEY, until_ms INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;";
+
+const stet_db_migration stet_repo_migrations[] = {{step1, NULL}, {step2, NULL}, {step3, NULL}, {step4, NULL}};
+const int stet_repo_migration_count = 4;
 
 stet_id_text stet_hash_print(stet_hash id) {
     stet_id_text t = {{0}};

@@ -153,6 +153,14 @@ STET_CHECKED stet_status stet_repo_put_file(stet_repo *r, int fd, const char *na
 /* Writes such a content to a file. STET_CORRUPT, STET_NOT_FOUND: it is damaged, or a part is missing; what was written is
  * not to be used. STET_INVALID: the datum is no content. */
 STET_CHECKED stet_status stet_repo_write_file(stet_repo *r, stet_hash datum, int fd, const char *path, stet_error *err);
+/* The same from and to whatever calls. A source fills the buffer, less only at the end. What lies before `offset` is not
+ * passed; a content that is read from the beginning is verified. */
+typedef stet_status stet_repo_source(void *ctx, void *bytes, size_t room, size_t *got, stet_error *err);
+typedef stet_status stet_repo_sink_fn(void *ctx, const void *bytes, size_t len, stet_error *err);
+STET_CHECKED stet_status stet_repo_put_content(stet_repo *r, stet_repo_source *source, void *ctx, stet_hash *datum,
+                                               int64_t *size, stet_error *err);
+STET_CHECKED stet_status stet_repo_get_content(stet_repo *r, stet_hash datum, int64_t offset, stet_repo_sink_fn *sink,
+                                               void *ctx, stet_error *err);
 /* Is the value a blob? Then `*datum` is its id. */
 bool stet_value_is_blob(stet_value v, stet_hash *datum);
 
@@ -288,6 +296,7 @@ typedef struct stet_repo_gc_opts {
 #define STET_REPO_ABANDONED_S ((int64_t)7 * 24 * 3600)
 typedef struct stet_repo_gc_report {
     int64_t objects, bytes, refs, attempts, incoming;
+    int64_t blobs, blob_bytes; /* of a hub (hub.h); their bytes lie in objects */
 } stet_repo_gc_report;
 /* Deletes what no ref and no claim reaches, in one transaction, so that nobody sees a part of it. Finished attempts are
  * deleted with their refs/exec/UUID; so are refs/exec/UUID of executors elsewhere after STET_REPO_ABANDONED_S.

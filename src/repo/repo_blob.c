@@ -25,8 +25,8 @@ static stet_status put_bytes(stet_repo *r, const char *bytes, size_t len, stet_h
     return st;
 }
 
-stet_status stet_repo_put_file(stet_repo *r, int fd, const char *name, int64_t most, stet_hash *datum,
-                               stet_error *err) {
+stet_status stet_repo_put_content(stet_repo *r, stet_repo_source *source, void *ctx, stet_hash *datum, int64_t *length,
+                                  stet_error *err) {
     char *part = stet_alloc(STET_BLOB_PART);
     stet_value parts = stet_value_array();
     stet_hasher *h = stet_hasher_begin();
@@ -35,8 +35,7 @@ stet_status stet_repo_put_file(stet_repo *r, int fd, const char *name, int64_t m
     bool begun = false;
     stet_status st = STET_OK;
     for (size_t got = STET_BLOB_PART; got == STET_BLOB_PART && st == STET_OK;) {
-        size_t want = most >= 0 && most - size < (int64_t)STET_BLOB_PART ? (size_t)(most - size) : STET_BLOB_PART;
-        st = stet_file_read_all(fd, name, part, want, &got, err);
+        st = source(ctx, part, STET_BLOB_PART, &got, err);
         if (st != STET_OK || (got == 0 && size > 0))
             break;
         if (!begun)
@@ -69,11 +68,35 @@ stet_status stet_repo_put_file(stet_repo *r, int fd, const char *name, int64_t m
     }
     if (begun)
         st = stet_repo_leave(r, begun, st, err);
-    if (st == STET_OK)
+    if (st == STET_OK) {
         *datum = id;
+        *length = size;
+    }
     stet_value_release(parts);
     stet_free(part);
     return st;
+}
+
+typedef struct file_source {
+    int fd;
+    const char *name;
+    int64_t left; /* negative: to the end */
+} file_source;
+
+static stet_status read_file(void *ctx, void *bytes, size_t room, size_t *got, stet_error *err) {
+    file_source *f = ctx;
+    size_t want = f->left >= 0 && f->left < (int64_t)room ? (size_t)f->left : room;
+    stet_status st = stet_file_read_all(f->fd, f->name, bytes, want, got, err);
+    if (st == STET_OK && f->left >= 0)
+        f->left -= (int64_t)*got;
+    return st;
+}
+
+stet_status stet_repo_put_file(stet_repo *r, int fd, const char *name, int64_t most, stet_hash *datum,
+                               stet_error *err) {
+    file_source f = {fd, name, most};
+    int64_t size;
+    return stet_repo_put_content(r, read_file, &f, datum, &size, err);
 }
 
 /* The bytes of a datum of kind bytes, appended. */
@@ -98,48 +121,84 @@ static stet_status add_bytes(stet_repo *r, stet_hash id, stet_buf *out, stet_err
     return st;
 }
 
-static stet_status write_parts(stet_repo *r, stet_value parts, int fd, const char *path, stet_hasher *h, int64_t *size,
-                               stet_error *err) {
+/* Passes the parts from `offset` on. Part `i` begins at `i` times STET_BLOB_PART (B1). */
+static stet_status pass_parts(stet_repo *r, stet_value parts, int64_t offset, stet_repo_sink_fn *sink, void *ctx,
+                              stet_error *err) {
     stet_buf b = STET_BUF(0);
     stet_status st = STET_OK;
-    for (size_t i = 0; i < stet_value_count(parts) && st == STET_OK; i++) {
+    for (size_t i = (size_t)offset / STET_BLOB_PART; i < stet_value_count(parts) && st == STET_OK; i++) {
         stet_hash id = {{0}};
+        size_t from = (size_t)offset > i * STET_BLOB_PART ? (size_t)offset - i * STET_BLOB_PART : 0;
         stet_buf_clear(&b);
         stet_hash_of_text(stet_value_at(parts, i), &id);
         st = add_bytes(r, id, &b, err);
-        if (st != STET_OK)
-            break;
-        stet_hasher_add(h, b.data, b.len);
-        *size += (int64_t)b.len;
-        st = stet_file_write_all(fd, path, b.data, b.len, err);
+        if (st == STET_OK && from < b.len)
+            st = sink(ctx, b.data + from, b.len - from, err);
     }
     stet_buf_release(&b);
     return st;
 }
 
-stet_status stet_repo_write_file(stet_repo *r, stet_hash datum, int fd, const char *path, stet_error *err) {
+typedef struct whole {
+    stet_hasher *hasher;
+    int64_t size;
+    stet_repo_sink_fn *sink;
+    void *ctx;
+} whole;
+
+static stet_status add_to_whole(void *ctx, const void *bytes, size_t len, stet_error *err) {
+    whole *w = ctx;
+    stet_hasher_add(w->hasher, bytes, len);
+    w->size += (int64_t)len;
+    return w->sink(w->ctx, bytes, len, err);
+}
+
+/* B2. */
+static stet_status pass_whole(stet_repo *r, stet_hash datum, stet_value payload, stet_repo_sink_fn *sink, void *ctx,
+                              stet_error *err) {
+    whole w = {stet_hasher_begin(), 0, sink, ctx};
+    stet_hash said = {{0}};
+    stet_status st = pass_parts(r, stet_value_get(payload, "parts"), 0, add_to_whole, &w, err);
+    stet_hash found = stet_hasher_end(w.hasher);
+    if (st == STET_OK && (w.size != stet_value_as_int(stet_value_get(payload, "size")) ||
+                          !stet_hash_of_text(stet_value_get(payload, "sha256"), &said) || !stet_hash_equal(said, found)))
+        st = stet_fail(err, STET_CORRUPT, "object %s: its parts are not what it says", stet_short(datum).text);
+    return st;
+}
+
+stet_status stet_repo_get_content(stet_repo *r, stet_hash datum, int64_t offset, stet_repo_sink_fn *sink, void *ctx,
+                                  stet_error *err) {
     stet_value record, alone = stet_value_array();
     stet_status st = stet_repo_get(r, datum, STET_RECORD_DATUM, &record, err);
+    stet_value_push(&alone, stet_hash_text(datum));
     if (st != STET_OK) {
         stet_value_release(alone);
         return st;
     }
     stet_value kind = stet_value_get(record, "kind"), payload = stet_value_get(record, "payload");
     bool blob = stet_value_text_is(kind, "blob");
-    stet_hasher *h = stet_hasher_begin();
-    int64_t size = 0;
-    stet_hash said = {{0}};
-    stet_value_push(&alone, stet_hash_text(datum));
     if (!blob && !stet_value_text_is(kind, "bytes"))
         st = stet_fail(err, STET_INVALID, "object %s is no content of a file", stet_short(datum).text);
-    if (st == STET_OK)
-        st = write_parts(r, blob ? stet_value_get(payload, "parts") : alone, fd, path, h, &size, err);
-    stet_hash found = stet_hasher_end(h);
-    if (st == STET_OK && blob &&
-        (size != stet_value_as_int(stet_value_get(payload, "size")) ||
-         !stet_hash_of_text(stet_value_get(payload, "sha256"), &said) || !stet_hash_equal(said, found)))
-        st = stet_fail(err, STET_CORRUPT, "object %s: its parts are not what it says", stet_short(datum).text);
+    else if (blob && offset == 0)
+        st = pass_whole(r, datum, payload, sink, ctx, err);
+    else
+        st = pass_parts(r, blob ? stet_value_get(payload, "parts") : alone, offset, sink, ctx, err);
     stet_value_release(alone);
     stet_value_release(record);
     return st;
+}
+
+typedef struct file_sink {
+    int fd;
+    const char *path;
+} file_sink;
+
+static stet_status write_part(void *ctx, const void *bytes, size_t len, stet_error *err) {
+    const file_sink *f = ctx;
+    return stet_file_write_all(f->fd, f->path, bytes, len, err);
+}
+
+stet_status stet_repo_write_file(stet_repo *r, stet_hash datum, int fd, const char *path, stet_error *err) {
+    file_sink f = {fd, path};
+    return stet_repo_get_content(r, datum, 0, write_part, &f, err);
 }

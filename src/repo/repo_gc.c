@@ -170,9 +170,35 @@ static stet_status mark_claims(marks *m) {
     return stet_db_status(m->r->db, m->err);
 }
 
+/* Contents of a hub that were asked for a short time ago. */
+static stet_status mark_blobs(marks *m, int64_t young) {
+    stet_stmt *s = stet_db_stmt(m->r->db, "SELECT number FROM blob JOIN object ON id = datum WHERE used_s > ?");
+    stet_bind_int(s, 1, young);
+    while (stet_step(s))
+        mark(m, stet_column_int(s, 0));
+    return stet_db_status(m->r->db, m->err);
+}
+
+static void drop_blobs(stet_repo *r, int64_t before_s, bool dry_run, stet_repo_gc_report *report) {
+    stet_stmt *s = stet_db_stmt(r->db, "SELECT count(*), coalesce(sum(size), 0) FROM blob WHERE used_s <= ?");
+    stet_bind_int(s, 1, before_s);
+    if (stet_step(s)) {
+        report->blobs = stet_column_int(s, 0);
+        report->blob_bytes = stet_column_int(s, 1);
+    }
+    stet_reset(s);
+    if (dry_run)
+        return;
+    s = stet_db_stmt(r->db, "DELETE FROM blob WHERE used_s <= ?");
+    stet_bind_int(s, 1, before_s);
+    stet_run(s);
+}
+
 /* Young objects are roots too: somebody may be about to name them. So are tombstones made here. */
 static stet_status mark_roots(marks *m, const stet_refs *refs, const stet_map *over, int64_t young) {
     stet_status st = mark_claims(m);
+    if (st == STET_OK)
+        st = mark_blobs(m, young);
     for (size_t i = 0; i < refs->len && st == STET_OK; i++)
         if (!stet_map_get(over, refs->at[i].name, strlen(refs->at[i].name)))
             st = mark_id(m, refs->at[i].target, refs->at[i].name);
@@ -278,6 +304,8 @@ static stet_status collect(stet_repo *r, bool dry_run, int64_t grace_s, stet_rep
         st = drop_done(r, &done, &over, err);
     if (st == STET_OK)
         report->incoming = drop_incoming(r, before_s, dry_run);
+    if (st == STET_OK)
+        drop_blobs(r, before_s, dry_run, report);
     stet_refs_release(&refs);
     stet_attempts_release(&done);
     stet_map_release(&over);

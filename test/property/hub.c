@@ -2,11 +2,16 @@
  *
  * Random operations through two handles are compared with a model in memory; processes contend for claims; answers get
  * lost on their way; gc sweeps while results are published.
+ *
+ * $STET_TEST_HUB is the address of a PostgreSQL database with options (hub-postgres.sh), in which every test makes hubs of
+ * its own. $STET_TEST_SQL is the command that takes SQL for it: through it the test sets the clock of the hub.
  */
 
 #include "../expect.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,36 +33,102 @@ static int64_t fake_clock(void) {
     return now_ms * 1000000;
 }
 
-static char address[4200];
-static int number;
+static char address[4200], schema[100];
+static int number, sql = -1;
+
+/* Gives SQL to the server, and waits until it is done. */
+static void tell_server(const char *format, ...) {
+    char text[1000], answer[3];
+    va_list args;
+    int ends[2];
+    if (sql < 0) {
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            dup2(ends[1], 0);
+            dup2(ends[1], 1);
+            execl("/bin/sh", "sh", "-c", getenv("STET_TEST_SQL"), (char *)NULL);
+            _exit(127);
+        }
+        close(ends[1]);
+        sql = ends[0];
+    }
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    strcat(text, "\nSELECT 1;\n");
+    assert_int_equal(write(sql, text, strlen(text)), strlen(text));
+    assert_int_equal(read(sql, answer, 2), 2);
+    assert_memory_equal(answer, "1\n", 2);
+}
+
+/* The time of the hub is from now on what the test says. */
+static void take_clock(void) {
+    stet_clock_hook = fake_clock;
+    if (schema[0])
+        tell_server("CREATE TABLE %s.clock AS SELECT %lld::bigint AS ms; CREATE OR REPLACE FUNCTION %s.now_ms() RETURNS "
+                    "bigint LANGUAGE sql STABLE AS 'SELECT ms FROM %s.clock';",
+                    schema, (long long)now_ms, schema, schema);
+}
+
+static void advance_clock(int64_t ms) {
+    now_ms += ms;
+    if (schema[0])
+        tell_server("UPDATE %s.clock SET ms = %lld;", schema, (long long)now_ms);
+}
 
 /* A hub that nobody has used. */
 static void fresh(void) {
     const char *given = getenv("STET_TEST_HUB");
     char *here = NULL;
+    bool changed;
     OK(stet_file_realpath(".", &here, &err));
-    if (given)
-        snprintf(address, sizeof address, "%s/%ld.%d", given, (long)getpid(), ++number);
-    else
+    if (given) {
+        snprintf(schema, sizeof schema, "t%ld_%d", (long)getpid(), ++number);
+        snprintf(address, sizeof address, "%s&schema=%s", given, schema);
+    } else
         snprintf(address, sizeof address, "file://%s/hub%d.db", here, ++number);
+    OK(stet_hub_init(address, &changed, &err));
+    assert_true(changed);
+    OK(stet_hub_init(address, &changed, &err));
+    assert_false(changed);
     stet_free(here);
 }
 
 static stet_hub *open_hub(void) {
     stet_hub *h;
-    OK(stet_hub_open(address, 0, &h, &err));
+    OK(stet_hub_open(address, STET_REPO_MUST_EXIST, &h, &err));
+    if (!stet_hub_repo(h)) {
+        stet_repo *r;
+        char path[100];
+        snprintf(path, sizeof path, "lent%ld.%d.db", (long)getpid(), ++number);
+        OK(stet_repo_open_path(path, 0, &r, &err));
+        stet_hub_lend(h, r);
+    }
     return h;
+}
+
+static void close_hub(stet_hub *h) {
+    stet_repo *lent = stet_hub_is(h, stet_hub_repo(h)) ? NULL : stet_hub_repo(h);
+    stet_hub_close(h);
+    stet_repo_close(lent);
 }
 
 static stet_hash key_of(unsigned i) {
     return stet_hash_of(&i, sizeof i);
 }
 
-/* A result that is there. */
+/* A result that is there. If gc takes a part of it while it is sent, it is sent again. */
 static stet_hash put(stet_hub *h, int64_t n) {
     stet_hash dag;
+    stet_status got = STET_NOT_FOUND;
     OK(stet_repo_put_result(stet_hub_repo(h), stet_value_int(n), &dag, &err));
-    OK(stet_hub_send(h, stet_hub_repo(h), &dag, 1, &err));
+    for (int tries = 0; tries < 1000 && got == STET_NOT_FOUND; tries++) {
+        stet_error_clear(&err);
+        got = stet_hub_send(h, stet_hub_repo(h), &dag, 1, &err);
+    }
+    OK(got);
     return dag;
 }
 
@@ -185,7 +256,7 @@ static void random_operations_follow_the_model(void **state) {
         stet_hash ref_at;
         random_state = (uint64_t)seed;
         fresh();
-        stet_clock_hook = fake_clock;
+        take_clock();
         stet_hub *two[] = {open_hub(), open_hub()};
         for (int64_t n = 1; n <= 150; n++) {
             stet_hub *h = two[pick(2)];
@@ -194,7 +265,7 @@ static void random_operations_follow_the_model(void **state) {
             bool there;
             switch (pick(8)) {
             case 0:
-                now_ms += pick(LEASE);
+                advance_clock(pick(LEASE));
                 break;
             case 1:
                 find(h, all);
@@ -217,8 +288,8 @@ static void random_operations_follow_the_model(void **state) {
                 break;
             }
         }
-        stet_hub_close(two[0]);
-        stet_hub_close(two[1]);
+        close_hub(two[0]);
+        close_hub(two[1]);
         stet_clock_hook = NULL;
     }
 }
@@ -247,7 +318,7 @@ static int64_t contend(int me) {
             stet_claim_release(&before);
         stet_claim_release(&after);
     }
-    stet_hub_close(h);
+    close_hub(h);
     return won;
 }
 
@@ -287,7 +358,7 @@ static void one_of_many_gets_a_claim(void **state) {
         }
     }
     assert_int_equal(attempts, total); /* the fencing number counts every one who was told "yes" */
-    stet_hub_close(h);
+    close_hub(h);
 }
 
 /* A hub whose answers get lost: a swap happens or does not, and its writer is told nothing but "no answer". */
@@ -340,83 +411,243 @@ static void a_writer_without_an_answer_finds_out(void **state) {
     }
     assert_true(attempt > 50 && attempt < 200);
     h->kind = real;
-    stet_hub_close(h);
+    close_hub(h);
+}
+
+static stet_status swap_ended(stet_hub *h, unsigned n) {
+    stet_status got = STET_NOT_FOUND;
+    stet_hub_claim next = {.key = key_of(n), .phase = STET_HUB_ENDED, .body = body_of(n)};
+    for (int tries = 0; tries < 1000 && got == STET_NOT_FOUND; tries++) { /* swept in between: sent again */
+        stet_error_clear(&err);
+        next.result = put(h, n);
+        got = stet_hub_swap_claim(h, NULL, &next, &err);
+    }
+    stet_value_release(next.body);
+    return got;
 }
 
 static void gc_takes_nothing_that_a_claim_names(void **state) {
+    enum { CLAIMS = 100 };
     (void)state;
     fresh();
     stet_hub *h = open_hub();
-    if (!stet_hub_is(h, stet_hub_repo(h))) { /* other kinds sweep by themselves */
-        stet_hub_close(h);
-        return;
-    }
     put(h, -1);
     pid_t sweeper = fork();
     assert_true(sweeper >= 0);
     if (sweeper == 0) {
         stet_hub *mine = open_hub();
-        for (;;) {
-            stet_repo_gc_report report;
-            OK(stet_repo_gc(stet_hub_repo(mine), &(stet_repo_gc_opts){.grace_s = 0}, &report, &err));
-        }
+        for (;;)
+            OK(stet_hub_gc(mine, 0, NULL, &err));
     }
-    for (unsigned n = 0; n < 150; n++) {
-        stet_status got = STET_NOT_FOUND;
-        stet_hub_claim next = {.key = key_of(n), .phase = STET_HUB_ENDED, .body = body_of(n)};
-        for (int tries = 0; tries < 1000 && got == STET_NOT_FOUND; tries++) { /* swept in between: sent again */
-            stet_error_clear(&err);
-            next.result = put(h, n);
-            got = stet_hub_swap_claim(h, NULL, &next, &err);
-        }
-        assert_int_equal(got, STET_OK);
-        stet_value_release(next.body);
-    }
+    for (unsigned n = 0; n < CLAIMS; n++)
+        OK(swap_ended(h, n));
     kill(sweeper, SIGKILL);
     waitpid(sweeper, NULL, 0);
-    for (unsigned n = 0; n < 150; n++) {
+    close_hub(h);
+    h = open_hub(); /* with another repository lent: all of it comes from the hub */
+    for (unsigned n = 0; n < CLAIMS; n++) {
         stet_hub_claim c;
         bool there;
         stet_value v;
         OK(stet_hub_get_claim(h, key_of(n), &there, &c, &err));
         assert_true(there);
+        OK(stet_hub_bring(h, stet_hub_repo(h), &c.result, 1, &err));
         OK(stet_repo_dag_value(stet_hub_repo(h), c.result, &v, &err));
         assert_int_equal(stet_value_as_int(v), n);
         stet_value_release(c.body);
     }
     stet_buf said = STET_BUF(0);
-    size_t found, repaired;
-    OK(stet_repo_check(stet_hub_repo(h), false, &said, &found, &repaired, &err));
+    size_t found;
+    OK(stet_hub_check(h, &said, &found, &err));
     assert_int_equal(found, 0);
     stet_buf_release(&said);
-    stet_hub_close(h);
+    close_hub(h);
+}
+
+static void gc_takes_what_nothing_names(void **state) {
+    (void)state;
+    fresh();
+    stet_hub *h = open_hub();
+    stet_hub_gc_report report;
+    stet_hub_counts counts;
+    stet_hub_claim c;
+    bool there;
+    static const char name[] = "refs/exec/22222222-2222-4222-8222-222222222222";
+    stet_hash kept = put(h, 41), other;
+    OK(stet_hub_swap_ref(h, name, NULL, &kept, &err));
+    OK(swap_ended(h, 42));
+    for (int n = 0; n < 50; n++)
+        put(h, 1000 + n);
+    OK(stet_hub_gc(h, 3600, &report, &err)); /* all of it is young */
+    assert_int_equal(report.objects, 0);
+    OK(stet_hub_gc(h, 0, &report, &err));
+    OK(stet_hub_count(h, &counts, &err));
+    assert_int_equal(counts.objects, 6); /* of each of the two results: a DAG, a node, a datum */
+    assert_true(report.objects >= 150);
+    OK(stet_hub_get_claim(h, key_of(42), &there, &c, &err));
+    OK(stet_hub_remove_claim(h, key_of(42), c.version, &err));
+    stet_value_release(c.body);
+    OK(stet_hub_gc(h, 0, &report, &err));
+    assert_int_equal(report.objects, 3);
+    OK(stet_hub_ref(h, name, &there, &other, &err));
+    assert_true(there && stet_hash_equal(other, kept));
+    OK(stet_hub_swap_ref(h, name, &kept, NULL, &err));
+    OK(stet_hub_gc(h, 0, &report, &err));
+    OK(stet_hub_count(h, &counts, &err));
+    assert_int_equal(counts.objects, 0);
+    close_hub(h);
+}
+
+/* Bytes that are made when they are asked for: `seed` says which, `len` how many. */
+typedef struct stream {
+    uint64_t seed, at, len, fail_at;
+    stet_hasher *hasher;
+} stream;
+
+static char byte_at(uint64_t seed, uint64_t at) {
+    return (char)((at * 2654435761u + seed * 40503u) >> 7);
+}
+
+static stet_status give_bytes(void *ctx, void *bytes, size_t room, size_t *got, stet_error *e) {
+    stream *s = ctx;
+    for (*got = 0; *got < room && s->at < s->len; ++*got, ++s->at) {
+        if (s->at == s->fail_at)
+            return stet_fail(e, STET_FAILED, "the source ends in the middle");
+        ((char *)bytes)[*got] = byte_at(s->seed, s->at);
+    }
+    return STET_OK;
+}
+
+static stet_status take_bytes(void *ctx, const void *bytes, size_t len, stet_error *e) {
+    stream *s = ctx;
+    (void)e;
+    for (size_t i = 0; i < len; i++, s->at++)
+        if (((const char *)bytes)[i] != byte_at(s->seed, s->at))
+            return stet_fail(e, STET_CORRUPT, "byte %llu is another", (unsigned long long)s->at);
+    return STET_OK;
+}
+
+static stet_hash hash_of(uint64_t seed, uint64_t len) {
+    stet_hasher *hasher = stet_hasher_begin();
+    for (uint64_t i = 0; i < len; i++) {
+        char c = byte_at(seed, i);
+        stet_hasher_add(hasher, &c, 1);
+    }
+    return stet_hasher_end(hasher);
+}
+
+static void blobs_come_back(void **state) {
+    (void)state;
+    fresh();
+    stet_hub *h = open_hub(), *other = open_hub();
+    static const uint64_t sizes[] = {0, 1, 262143, 262144, 262145, 1048576, 2500000};
+    random_state = 3;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        stet_hash hash = hash_of(i, sizes[i]);
+        stream s = {.seed = i, .len = sizes[i], .fail_at = UINT64_MAX};
+        bool there;
+        int64_t size;
+        OK(stet_hub_has_blob(h, hash, &there, &size, &err));
+        assert_false(there);
+        assert_int_equal(stet_hub_get_blob(h, hash, 0, take_bytes, &s, &err), STET_NOT_FOUND);
+        stet_error_clear(&err);
+        /* Neither a source that fails nor one with other bytes leaves a blob. */
+        if (sizes[i] > 0) {
+            stream bad = {.seed = i, .len = sizes[i], .fail_at = sizes[i] - 1};
+            assert_int_equal(stet_hub_put_blob(h, hash, give_bytes, &bad, &err), STET_FAILED);
+            stet_error_clear(&err);
+            bad = (stream){.seed = i + 100, .len = sizes[i], .fail_at = UINT64_MAX};
+            assert_int_equal(stet_hub_put_blob(h, hash, give_bytes, &bad, &err), STET_CORRUPT);
+            stet_error_clear(&err);
+            OK(stet_hub_has_blob(other, hash, &there, &size, &err));
+            assert_false(there);
+        }
+        OK(stet_hub_put_blob(h, hash, give_bytes, &s, &err));
+        OK(stet_hub_has_blob(other, hash, &there, &size, &err));
+        assert_true(there);
+        assert_int_equal(size, sizes[i]);
+        s = (stream){.seed = i, .len = sizes[i], .fail_at = UINT64_MAX};
+        OK(stet_hub_put_blob(other, hash, give_bytes, &s, &err)); /* again: the same */
+        for (int k = 0; k < 6; k++) {
+            uint64_t from = k == 0 ? 0 : k == 1 ? sizes[i] : pick((unsigned)sizes[i] + 1);
+            s = (stream){.seed = i, .at = from};
+            OK(stet_hub_get_blob(k % 2 ? h : other, hash, (int64_t)from, take_bytes, &s, &err));
+            assert_int_equal(s.at, sizes[i]);
+        }
+    }
+    stet_hub_gc_report report;
+    stet_hub_counts counts;
+    stet_buf said = STET_BUF(0);
+    size_t found;
+    OK(stet_hub_check(h, &said, &found, &err));
+    assert_int_equal(found, 0);
+    stet_buf_release(&said);
+    OK(stet_hub_gc(h, 3600, &report, &err));
+    assert_int_equal(report.blobs, 0);
+    OK(stet_hub_gc(h, 0, &report, &err));
+    assert_int_equal(report.blobs, sizeof sizes / sizeof *sizes);
+    OK(stet_hub_gc(h, 0, NULL, &err));
+    OK(stet_hub_count(h, &counts, &err));
+    assert_int_equal(counts.blobs, 0);
+    close_hub(h);
+    close_hub(other);
+}
+
+static void workers_are_listed_until_they_are_silent(void **state) {
+    (void)state;
+    fresh();
+    take_clock();
+    stet_hub *h = open_hub();
+    stet_hub_workers list = {0};
+    OK(stet_hub_announce(h, "b", body_of(1), 1000, &err));
+    OK(stet_hub_announce(h, "a", body_of(2), 4000, &err));
+    OK(stet_hub_announce(h, "b", body_of(3), 2000, &err));
+    for (int step = 0; step < 4; step++) {
+        static const size_t expected[] = {2, 2, 1, 0};
+        OK(stet_hub_list_workers(h, &list, &err));
+        assert_int_equal(list.len, expected[step]);
+        if (step == 0) {
+            assert_string_equal(list.at[0].name, "a");
+            assert_int_equal(stet_value_as_int(stet_value_get(list.at[1].body, "n")), 3);
+        }
+        stet_hub_workers_release(&list);
+        advance_clock(1500);
+        if (step == 2)
+            OK(stet_hub_announce(h, "a", body_of(2), 0, &err));
+    }
+    close_hub(h);
+    stet_clock_hook = NULL;
 }
 
 static void a_wait_ends_when_something_changes(void **state) {
     (void)state;
     fresh();
-    stet_hub *h = open_hub(), *other = open_hub();
-    put(other, 1);
+    stet_hub *h = open_hub();
+    OK(swap_ended(h, 1));
     int64_t news = stet_hub_news(h), began = stet_clock_monotonic_us();
     pid_t writer = fork();
     assert_true(writer >= 0);
     if (writer == 0) {
         stet_hub *mine = open_hub();
-        put(mine, 2);
+        OK(swap_ended(mine, 2));
         _exit(0);
     }
     stet_hub_wait(h, news, 300000);
     assert_true(stet_hub_news(h) != news);
     assert_true(stet_clock_monotonic_us() - began < 300000000);
     waitpid(writer, NULL, 0);
-    stet_hub_close(h);
-    stet_hub_close(other);
+    close_hub(h);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_operations_follow_the_model),   cmocka_unit_test(one_of_many_gets_a_claim),
-        cmocka_unit_test(a_writer_without_an_answer_finds_out), cmocka_unit_test(gc_takes_nothing_that_a_claim_names),
+        cmocka_unit_test(random_operations_follow_the_model),
+        cmocka_unit_test(one_of_many_gets_a_claim),
+        cmocka_unit_test(a_writer_without_an_answer_finds_out),
+        cmocka_unit_test(gc_takes_nothing_that_a_claim_names),
+        cmocka_unit_test(gc_takes_what_nothing_names),
+        cmocka_unit_test(blobs_come_back),
+        cmocka_unit_test(workers_are_listed_until_they_are_silent),
         cmocka_unit_test(a_wait_ends_when_something_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
