@@ -768,6 +768,15 @@ static stet_status write_lists(command_run *c, stet_error *err) {
     return status;
 }
 
+/* Also behind a link that leads to nothing so far. */
+static stet_status make_dir(const command_state *s, const char *dir, stet_error *err) {
+    char *real = stet_path_real_dir(s->root, dir), *full = real && *real ? stet_file_join(s->root, real) : NULL;
+    stet_status status = stet_file_mkdirs(full ? full : dir, 0755, err);
+    stet_free(full);
+    stet_free(real);
+    return status;
+}
+
 /* A supervisor that is killed just now takes no request: another one does. */
 static stet_status start_task(command_run *c, const stet_local_request *r, stet_error *err) {
     command_state *s = c->state;
@@ -802,7 +811,7 @@ static stet_status launch(command_run *c, stet_error *err) {
         if (status == STET_OK && stet_sys_lstat(full, &st) == 0)
             status = stet_file_remove_tree(full, err);
         if (status == STET_OK && (stet_sys_stat(dir, &st) != 0 || !S_ISDIR(st.st_mode)))
-            status = stet_file_mkdirs(dir, 0755, err);
+            status = make_dir(s, dir, err);
         stet_free(full);
         stet_free(dir);
     }

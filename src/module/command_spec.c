@@ -458,6 +458,11 @@ static stet_status take_outputs(evaluation *e, stet_value d) {
         bool inside = true;
         if (!outside) /* through links as well; of the directory, for the file itself is replaced */
             status = stet_file_inside(e->root, dir, &inside, e->err);
+        if (!inside) { /* a link whose target another node is going to make */
+            char *real = stet_path_real_dir(e->root, dir);
+            inside = real != NULL;
+            stet_free(real);
+        }
         bool holds = stet_project_holds_own(full) || stet_project_leads_to_own(dir);
         stet_free(full);
         stet_free(dir);

@@ -619,7 +619,10 @@ void piece_render_outcome(stet_render *r, stet_value result) {
     if (left > 0)
         stet_buf_printf(r->out, ", left %lld", left);
     if (waiting > 0)
-        stet_buf_printf(r->out, " (%lld wait for what failed)", waiting);
+        stet_buf_printf(r->out, " (%lld wait for what %s)", waiting,
+                        aside == 0   ? "failed"
+                        : failed > 0 ? "failed or was put aside"
+                                     : "was put aside");
     stet_value unverified = stet_value_get(result, "unverified");
     stet_buf_printf(r->out, " in %.2f s%s", (double)stet_value_as_int(stet_value_get(result, "durationMs")) / 1000,
                     part && failed + aside + left + accepted + through == 0 ? ": what was asked for stands"

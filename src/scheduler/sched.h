@@ -174,7 +174,7 @@ typedef struct stet_sched_report {
     /* Of the demanded pieces: actions that neither ran nor are up to date, because they wait for a failed one, because
      * nothing wanted needs them, or because the settling was stopped first. */
     size_t left;
-    size_t waiting; /* wanted, and downstream of a failed action: they keep their last results */
+    size_t waiting; /* wanted, and downstream of an action that failed or was put aside: they keep their last results */
     size_t stood;   /* of the demanded pieces: all others, up to date */
     /* For the drive, which fills them in: of the demanded pieces, accepted actions, which are not in `stood`, and actions in
      * `stood` that depend on accepted ones. */

@@ -357,7 +357,20 @@ static bool any_far(const stet_sched *s, const stet_plan_read *at, size_t count)
     return false;
 }
 
-/* F4. Actions that nothing needed so far, here and in other spaces, are looked at if some of it is new. */
+/* Adds a read to a set of them; false: it is in there. */
+static bool is_new(stet_map *seen, const stet_plan_read *r, stet_buf *key) {
+    const int32_t head[] = {(int32_t)r->doc, (int32_t)r->kind};
+    stet_buf_clear(key);
+    stet_buf_add(key, head, sizeof head);
+    stet_buf_add(key, r->path.bytes, r->path.len);
+    if (stet_map_get(seen, key->data, key->len))
+        return false;
+    stet_map_put(seen, key->data, key->len, (stet_slot){.n = 1});
+    return true;
+}
+
+/* F4. Actions that nothing needed so far, here and in other spaces, are looked at if some of it is new. Each read is kept
+ * once: an action that is put off again and again is given its own reads each time. */
 bool sched_also_reads(stet_sched *s, sched_action *a, const stet_plan_read *more, size_t count) {
     sched_note(s, a);
     size_t before = stet_plan_reads(s->plan, a->id, NULL, 0);
@@ -365,9 +378,17 @@ bool sched_also_reads(stet_sched *s, sched_action *a, const stet_plan_read *more
         a->own_reads = (uint32_t)before + 1;
     stet_plan_read *all = stet_alloc((before + count + 1) * sizeof *all);
     stet_plan_reads(s->plan, a->id, all, before);
-    if (count > 0)
-        memcpy(all + before, more, count * sizeof *all);
-    bool gained = stet_plan_set_reads(s->plan, a->id, all, before + count);
+    stet_map seen = {0};
+    stet_buf key = STET_BUF(0);
+    size_t len = before;
+    for (size_t i = 0; i < before; i++)
+        is_new(&seen, &all[i], &key);
+    for (size_t i = 0; i < count; i++)
+        if (is_new(&seen, &more[i], &key))
+            all[len++] = more[i];
+    stet_buf_release(&key);
+    stet_map_release(&seen);
+    bool gained = stet_plan_set_reads(s->plan, a->id, all, len);
     if (gained)
         sched_wake(s);
     s->far_state.gained |= gained && any_far(s, more, count);

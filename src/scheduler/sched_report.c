@@ -155,14 +155,14 @@ static stet_status count_pending(stet_sched *s, tally *t, stet_error *err) {
     return status;
 }
 
-/* Adds those downstream of what fails: whether they stand or not, they are not what they should be. */
+/* Adds those downstream of what fails or was put aside: whether they stand or not, they are not what they should be. */
 static stet_status count_waiting(stet_sched *s, tally *t, stet_error *err) {
     stet_plan_nodes roots = {0}, below = {0};
     for (size_t i = 0; i < t->failed.len; i++)
         *stet_vec_add(&roots) = t->failed.at[i];
     const sched_action *left;
     for (size_t i = 0; (left = sched_noted(s, &i));)
-        if (stet_plan_is_left(s->plan, left->id))
+        if (stet_plan_is_left(s->plan, left->id) || stet_plan_is_aside(s->plan, left->id))
             *stet_vec_add(&roots) = left->id;
     /* And who reads what fails in another space. */
     stet_status status = STET_OK;
