@@ -54,7 +54,7 @@ static void nothing(void *ctx, const stet_orch_job *job) {
     (void)job;
 }
 
-static const stet_backend backend = {submit, poll_job, nothing, nothing};
+static const stet_backend backend = {submit, poll_job, nothing, nothing, NULL};
 static int64_t number;
 
 /* One call from its caller to its result. */

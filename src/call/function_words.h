@@ -1,8 +1,10 @@
 /* function_words.h - the words of a line for the shell. Private to call/function*.c.
  *
+ *     stet_function f;
  *     shell_word w = {.text = STET_BUF(0)};
- *     for (const char *at = f->command; stet_function_next_word(f, &at, &w);)
- *         look(stet_buf_cstr(&w.text));
+ *     stet_status status = stet_function_parse("dml+exec://stet-exec-local/?command=cat+x", &f, &err);
+ *     for (const char *at = f.command; status == STET_OK && stet_function_next_word(&f, &at, &w);)
+ *         printf("%s\n", stet_buf_cstr(&w.text));
  *     stet_buf_release(&w.text);
  *
  * These are not the shell's own rules: a word that the shell would read otherwise names no file, or one more than needed.

@@ -64,10 +64,10 @@ typedef struct stet_backend {
     stet_status (*poll)(void *ctx, const stet_orch_job *job, stet_repo *repo, stet_job_status *status,
                         stet_value *value, stet_error *err);
     void (*cancel)(void *ctx, const stet_orch_job *job);
-    /* How far a running job says it is: {"done"?,"total"?,"note"?}, or null; the caller's. NULL: nobody knows. */
-    stet_value (*progress)(void *ctx, const stet_orch_job *job);
     /* The outcome of the job is published: nothing of it is needed any more. */
     void (*forget)(void *ctx, const stet_orch_job *job);
+    /* How far a running job says it is: {"done"?,"total"?,"note"?}, or null; the caller's. NULL: nobody knows. */
+    stet_value (*progress)(void *ctx, const stet_orch_job *job);
 } stet_backend;
 
 typedef struct stet_orch {

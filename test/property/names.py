@@ -3,7 +3,7 @@
 place without a past: after each edit, a call and a call node give there what they give in the project that remembers.
 
 STET_SEED picks another run."""
-import json, os, pathlib, random, shutil, subprocess, sys, tempfile, urllib.parse
+import json, os, pathlib, random, shutil, subprocess, sys, tempfile, time, urllib.parse
 sys.path.insert(0, os.environ["STET_SOURCE"] + "/test/scenario")
 from tap import LONG, SHORT, STET, finish, stet, t
 
@@ -140,7 +140,11 @@ def afresh(compute, functions):
     kept = pathlib.Path("stet.toml").read_bytes() if pathlib.Path("stet.toml").exists() else None
     stet("init")
     got = compute(functions)
-    shutil.rmtree(".stet")
+    for _ in range(100):  # a small process that stays with a job of some length may still be about to leave
+        shutil.rmtree(".stet", ignore_errors=True)
+        if not os.path.exists(".stet"):
+            break
+        time.sleep(0.05)
     os.rename(aside, ".stet")
     if kept is not None and pathlib.Path("stet.toml").read_bytes() != kept:
         pathlib.Path("stet.toml").write_bytes(kept)

@@ -97,7 +97,7 @@ static void forget_job(void *ctx, const stet_orch_job *job) {
     b->running = b->ended = false;
 }
 
-static const stet_backend kind = {submit, poll_job, cancel_job, forget_job};
+static const stet_backend kind = {submit, poll_job, cancel_job, forget_job, NULL};
 
 static stet_repo *repo, *other;
 static stet_hub *hub, *other_hub;
