@@ -232,7 +232,9 @@ void stet_table_print(stet_table *t, stet_render *r, bool header) {
         const char *text = stet_value_as_string(&cell, &len);
         bool cut = column + 1 == t->columns && stet_utf8_width(text, len) > room;
         stet_value style = stet_value_at(t->styles, i);
-        bool last = column + 2 == t->columns && stet_value_text_is(stet_value_at(t->cells, i + 1), "");
+        bool last = true; /* nothing comes after it: no blanks at the end of a line */
+        for (size_t k = column + 1; k < t->columns; k++)
+            last = last && stet_value_text_is(stet_value_at(t->cells, i + k - column), "");
         if (header && i < t->columns)
             stet_text_styled(r, STET_STYLE_BOLD, text);
         else if (stet_value_type(style) == STET_TYPE_INT)
