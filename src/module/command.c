@@ -327,7 +327,6 @@ static void keep_output(command_run *c) {
         stet_buf b = STET_BUF(SHOWN_BYTES + 100);
         if (k == 1 || !is_result)
             stet_task_output(c->task, k == 1, SHOWN_BYTES, &b);
-        command_tell(c, k == 1, true);
         if (b.len)
             stet_run_log(c->run, k ? "stderr" : "stdout", b.data, b.len);
         stet_buf_release(&b);
@@ -489,7 +488,6 @@ static void show_output(command_run *c) {
         stet_buf b = STET_BUF(SHOWN_BYTES + 100);
         stet_value v;
         stet_task_output(c->task, k == 1, SHOWN_BYTES, &b);
-        command_tell(c, k == 1, true);
         if (b.len) {
             stet_run_log(c->run, k ? "stderr" : "stdout", b.data, b.len);
             size_t keep = b.len < 65536 ? b.len : 65536;
@@ -542,6 +540,8 @@ static void task_ended(command_run *c) {
     c->state->running--;
     c->was_cancelled = c->cancelled;
     c->end = *stet_task_exit(c->task);
+    for (int k = 0; k < 2; k++) /* also of a command that is going to be started again */
+        command_tell(c, k == 1, true);
     stet_free(c->output_path); /* of an earlier time, when an input changed meanwhile */
     stet_free(c->error_path);
     c->output_path = stet_task_output_path(c->task, false);

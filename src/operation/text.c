@@ -188,7 +188,11 @@ void stet_table_cell(stet_table *t, const char *text) {
         t->cells = stet_value_array();
         t->styles = stet_value_array();
     }
-    stet_value_push(&t->cells, stet_value_string(text));
+    /* As it is shown: what is replaced may be wider than it was. */
+    stet_buf clean = STET_BUF(0);
+    stet_text_plain(&(stet_render){.out = &clean}, text, strlen(text));
+    stet_value_push(&t->cells, stet_value_string(stet_buf_cstr(&clean)));
+    stet_buf_release(&clean);
     stet_value_push(&t->styles, t->next);
     t->next = stet_value_null();
 }
