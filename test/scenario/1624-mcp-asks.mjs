@@ -82,7 +82,8 @@ writeFileSync("stet.toml", '[nodes.sum]\ncommand = "echo one; echo two >&2; echo
 await call(client, "stet_run");
 const again = await call(client, "stet_run", { no_retry_failed: true });
 test("the second call repeats the last lines", again.content[0].text.includes("no rows in table"), again);
-test("so does why", (await call(client, "stet_why")).content[0].text.includes("no rows in table"));
+const why = await call(client, "stet_why", { piece: "pipeline" });
+test("so does why", why.content[0].text.includes("no rows in table"), why);
 test("and status", (await call(client, "stet_status")).content[0].text.includes("no rows in table"));
 await client.close();
 
