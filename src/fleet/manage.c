@@ -25,8 +25,7 @@ static stet_status check_own_marks(const stet_registry *reg, const stet_fleet_re
                    by = stet_value_get(stet_value_get(marks, r->id), STET_OVERLAY_BY);
         if (stet_value_type(by) != STET_TYPE_STRING)
             continue;
-        stet_fail(err, STET_CONFLICT, "run %s was archived by another program, in %s", r->id,
-                  stet_value_text(&by, ""));
+        stet_fail(err, STET_CONFLICT, "run %s was archived by another program, in %s", r->id, stet_value_text(&by, ""));
         stet_hint(err, "clear the mark with that program");
         return STET_CONFLICT;
     }

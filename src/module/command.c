@@ -21,8 +21,8 @@
 #define FREE_AGAIN  3  /* of these, so many without a pause; then it is doubled each time */
 #define PAUSE_MS    20
 #define PAUSE_MOST  250
-#define MAX_LISTS   8                 /* older lists of a dependency file that are tried */
-#define POLL_MS     25                /* how often what has no descriptor is looked at */
+#define MAX_LISTS   8  /* older lists of a dependency file that are tried */
+#define POLL_MS     25 /* how often what has no descriptor is looked at */
 #define TELL_MS     100
 #define SHOWN_BYTES ((size_t)1 << 20) /* of a failed command's output */
 #define MAX_WORKING 16                /* collecting waits for the disk: enough of them share its syncs */

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Before a tool deletes or overwrites something, the user is asked, if the client can: nothing happens without consent. Clients that can't are served as before.
-const { existsSync, readFileSync, writeFileSync } = await import("node:fs");
-const { fails, finish, require, same, sleep, STET, stet, test } = await import(process.env.STET_SOURCE + "/test/mcp/tap.mjs");
+const { existsSync, writeFileSync } = await import("node:fs");
+const { finish, require, same, sleep, STET, stet, test } = await import(process.env.STET_SOURCE + "/test/mcp/tap.mjs");
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
 const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio.js");
 const { ElicitRequestSchema } = require("@modelcontextprotocol/sdk/types.js");
