@@ -28,7 +28,7 @@ typedef struct cli {
     char *cwd;
     bool progress_terminal; /* standard error is a terminal: progress is one line that changes */
     bool progress_shown;
-    char *speaker; /* the node whose output was shown last, until something else is */
+    char *speaker;         /* the node whose output was shown last, until something else is */
     int64_t progress_next; /* the earliest time of the next display, monotonic */
 } cli;
 

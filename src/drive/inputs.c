@@ -102,7 +102,8 @@ stet_status drive_check_inputs(driver *d, stet_error *err) {
         size_t len;
         const char *key = stet_value_key_at(inputs, i, &len);
         /* A place inside is checked by its first key, by whoever sets it. */
-        if (len > 0 && key[0] != '/' && !is_known(&r, d->lent_at_setup ? stet_value_null() : argument, schema, key, len))
+        if (len > 0 && key[0] != '/' &&
+            !is_known(&r, d->lent_at_setup ? stet_value_null() : argument, schema, key, len))
             status = refuse(d, &r, argument, key, len, err);
     }
     stet_value_release(schema);

@@ -314,9 +314,12 @@ stet_status drive_lend(driver *d, stet_error *err) {
         return status;
     d->lent = true;
     d->own_argument = l.changed;
-    if (d->run)
+    if (d->run) {
+        /* Before anything runs with it: if the process is killed, the record has the argument that its commands had. */
         drive_keep_argument(d, false);
-    return drive_look(d, err);
+        status = stet_runfile_flush(d->run, err);
+    }
+    return status == STET_OK ? drive_look(d, err) : status;
 }
 
 /* L4: is the part still what the run made of it? */

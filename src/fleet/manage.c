@@ -17,8 +17,26 @@ static stet_value checked_text(const char *s) {
     return s != NULL && stet_value_string_checked(s, strlen(s), &v, NULL) == STET_OK ? v : stet_value_null();
 }
 
+/* A mark of another program is its own to clear. */
+static stet_status check_own_marks(const stet_registry *reg, const stet_fleet_records *runs, stet_error *err) {
+    for (size_t i = 0; i < runs->len; i++) {
+        const stet_fleet_record *r = runs->at[i];
+        stet_value marks = reg->repos.at[r->repo_index].overlays[STET_OVERLAY_ARCHIVE],
+                   by = stet_value_get(stet_value_get(marks, r->id), STET_OVERLAY_BY);
+        if (stet_value_type(by) != STET_TYPE_STRING)
+            continue;
+        stet_fail(err, STET_CONFLICT, "run %s was archived by another program, in %s", r->id, stet_value_text(&by, ""));
+        stet_hint(err, "clear the mark with that program");
+        return STET_CONFLICT;
+    }
+    return STET_OK;
+}
+
 stet_status stet_runs_archive(const stet_registry *reg, const stet_fleet_records *runs, bool unarchive,
                               const char *reason, const char *actor, const char *at, stet_error *err) {
+    stet_status own = unarchive ? check_own_marks(reg, runs, err) : STET_OK;
+    if (own != STET_OK)
+        return own;
     for (size_t k = 0; k < reg->repos.len; k++) {
         stet_value changes = stet_value_object(), mark = stet_value_null();
         if (!unarchive) {

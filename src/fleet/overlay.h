@@ -14,6 +14,8 @@
 #include "base/error.h"
 
 #define STET_OVERLAY_SCHEMA 1
+/* Member of a mark in a loaded registry: the directory of another program that keeps it. Never written. */
+#define STET_OVERLAY_BY "markedIn"
 
 typedef enum stet_overlay {
     STET_OVERLAY_ARCHIVE,

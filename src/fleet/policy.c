@@ -21,10 +21,14 @@ typedef struct member {
 } member;
 
 static const member members[] = {
-    {"archive", "older-than-days", NUMBER, 0, 100000}, {"archive", "states", STATES, 0, 0},
-    {"delete", "older-than-days", NUMBER, 0, 100000},  {"delete", "states", STATES, 0, 0},
-    {"delete", "max-bytes", NUMBER, 0, INT64_MAX},     {"queue", "order", ORDER, 0, 0},
-    {"queue", "jobs", NUMBER, 1, 64},                  {"queue", "max-attempts", NUMBER, 1, 1000},
+    {"archive", "older-than-days", NUMBER, 0, 100000},
+    {"archive", "states", STATES, 0, 0},
+    {"delete", "older-than-days", NUMBER, 0, 100000},
+    {"delete", "states", STATES, 0, 0},
+    {"delete", "max-bytes", NUMBER, 0, INT64_MAX},
+    {"queue", "order", ORDER, 0, 0},
+    {"queue", "jobs", NUMBER, 1, 64},
+    {"queue", "max-attempts", NUMBER, 1, 1000},
     {"queue", "back-off", NUMBER, 1, 86400},
 };
 #define MEMBERS (sizeof members / sizeof *members)
@@ -53,8 +57,8 @@ static stet_status take_states(const reading *r, const member *m, stet_value v, 
     for (size_t i = 0; i < stet_value_count(v); i++) {
         stet_value name = stet_value_at(v, i);
         stet_lifecycle l;
-        if (!stet_lifecycle_of_name(stet_value_text(&name, ""), &l) || l == STET_LIFE_QUEUED || l == STET_LIFE_RUNNING ||
-            l == STET_LIFE_INTERRUPTED)
+        if (!stet_lifecycle_of_name(stet_value_text(&name, ""), &l) || l == STET_LIFE_QUEUED ||
+            l == STET_LIFE_RUNNING || l == STET_LIFE_INTERRUPTED)
             return wrong(r, m->table, m->key, "may have completed, failed, blocked, resolved and archived in it", err);
         *out |= 1u << l;
     }

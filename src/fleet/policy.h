@@ -3,20 +3,20 @@
  *     stet_policy p;
  *     stet_status status = stet_policy_load(home, &p, &err); // without the file: the defaults
  *
- *     [archive]
- *     older-than-days = 30                  # runs archive --policy
- *     states = ["completed", "failed"]
+ *   [archive]
+ *   older-than-days = 30                  # runs archive --policy
+ *   states = ["completed", "failed"]
  *
- *     [delete]
- *     older-than-days = 365                 # runs delete --policy
- *     states = ["completed"]
- *     max-bytes = 2_000_000_000             # of all runs of one project: the oldest go first
+ *   [delete]
+ *   older-than-days = 365                 # runs delete --policy
+ *   states = ["completed"]
+ *   max-bytes = 2_000_000_000             # of all runs of one project: the oldest go first
  *
- *     [queue]
- *     order = "oldest"                      # or "newest": which of the entries of one priority comes first
- *     jobs = 4                              # queue work without -j
- *     max-attempts = 5                      # queue add without --max-attempts
- *     back-off = 10                         # seconds before a second attempt, doubled for each further one
+ *   [queue]
+ *   order = "oldest"                      # or "newest": which of the entries of one priority comes first
+ *   jobs = 4                              # queue work without -j
+ *   max-attempts = 5                      # queue add without --max-attempts
+ *   back-off = 10                         # seconds before a second attempt, doubled for each further one
  *
  * A member that is not known, or of the wrong type, is STET_INVALID, with its line: a policy that is misspelt must not
  * be taken for none. Nothing here is ever stored in an index.

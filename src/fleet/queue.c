@@ -252,8 +252,9 @@ static stet_status find(stet_value entries, const char *id, size_t *index, stet_
     }
     if (hits == 1)
         return STET_OK;
-    stet_status st = hits > 1 ? stet_fail(err, STET_CONFLICT, "%zu entries of the queue begin or end with %.80s", hits, id)
-                              : stet_fail(err, STET_NOT_FOUND, "there is no entry %.80s in the queue", id);
+    stet_status st = hits > 1
+                         ? stet_fail(err, STET_CONFLICT, "%zu entries of the queue begin or end with %.80s", hits, id)
+                         : stet_fail(err, STET_NOT_FOUND, "there is no entry %.80s in the queue", id);
     stet_hint(err, "stet queue list shows them");
     return st;
 }

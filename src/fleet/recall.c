@@ -79,7 +79,8 @@ static stet_value last_lines(stet_value text) {
 
 void stet_recall_add(stet_recall *r, const char *piece, const char *node, stet_value *error) {
     static const char *const streams[] = {"stdout", "stderr"};
-    if (stet_value_type(*error) != STET_TYPE_OBJECT || stet_value_type(stet_value_get(*error, "details")) == STET_TYPE_OBJECT)
+    if (stet_value_type(*error) != STET_TYPE_OBJECT ||
+        stet_value_type(stet_value_get(*error, "details")) == STET_TYPE_OBJECT)
         return;
     if (!r->looked)
         look(r);
@@ -87,7 +88,8 @@ void stet_recall_add(stet_recall *r, const char *piece, const char *node, stet_v
         const stet_state *s = &r->states.at[i];
         stet_value task = failed_task(s, node), known = stet_value_get(task, "error"),
                    details = stet_value_get(known, "details"), copy;
-        if (!stet_value_text_is(stet_value_get(s->root, "piece"), piece) || stet_value_type(details) != STET_TYPE_OBJECT ||
+        if (!stet_value_text_is(stet_value_get(s->root, "piece"), piece) ||
+            stet_value_type(details) != STET_TYPE_OBJECT ||
             !stet_value_equal(stet_value_get(known, "message"), stet_value_get(*error, "message")))
             continue;
         copy = stet_value_object();

@@ -121,6 +121,42 @@ static void load_overlays(stet_registry *reg, stet_registry_repo *repo) {
     }
 }
 
+/* Marks that another program keeps beside its runs, if runs/ is a link to them: in the same form, in registry/ beside
+ * that directory. Our own marks win. Each mark says whose it is. */
+static void load_others(stet_registry *reg, stet_registry_repo *repo) {
+    static const stet_overlay kinds[] = {STET_OVERLAY_ARCHIVE, STET_OVERLAY_PROVENANCE};
+    struct stat sb;
+    char *runs = NULL;
+    if (stet_sys_lstat(repo->runs_dir, &sb) != 0 || !S_ISLNK(sb.st_mode) ||
+        stet_file_realpath(repo->runs_dir, &runs, NULL) != STET_OK)
+        return;
+    char *above = stet_file_dirname(runs), *dir = stet_file_join(above, "registry");
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        stet_error why = STET_ERROR_INIT;
+        stet_value marks;
+        if (stet_overlay_load(dir, kinds[k], &marks, &why) != STET_OK) {
+            char *path = stet_file_join(dir, stet_overlay_file(kinds[k]));
+            add_problem(reg, repo->root, path, &why);
+            stet_free(path);
+            continue;
+        }
+        for (size_t i = 0; i < stet_value_count(marks); i++) {
+            size_t len;
+            const char *id = stet_value_key_at(marks, i, &len);
+            if (stet_value_find(repo->overlays[kinds[k]], id, len, NULL))
+                continue;
+            stet_value mark = stet_value_retain(stet_value_at(marks, i)), by;
+            if (stet_value_string_checked(dir, strlen(dir), &by, NULL) == STET_OK)
+                stet_value_put(&mark, STET_OVERLAY_BY, by);
+            stet_value_put_n(&repo->overlays[kinds[k]], id, len, mark);
+        }
+        stet_value_release(marks);
+    }
+    stet_free(dir);
+    stet_free(above);
+    stet_free(runs);
+}
+
 static stet_status find_repos(stet_registry *reg, const stet_registry_opts *opts, stet_error *err) {
     stet_error why = STET_ERROR_INIT;
     if (opts->root != NULL) {
@@ -152,8 +188,10 @@ static stet_status find_repos(stet_registry *reg, const stet_registry_opts *opts
         add_repo(reg, opts->also, false);
     if (reg->repos.len > 1)
         qsort(reg->repos.at, reg->repos.len, sizeof *reg->repos.at, by_root);
-    for (size_t i = 0; i < reg->repos.len; i++)
+    for (size_t i = 0; i < reg->repos.len; i++) {
         load_overlays(reg, &reg->repos.at[i]);
+        load_others(reg, &reg->repos.at[i]);
+    }
     return STET_OK;
 }
 

@@ -230,8 +230,8 @@ static void seal(stet_removal *plan) {
     for (size_t i = 0; i < plan->runs.len; i++) {
         const stet_removal_run *r = &plan->runs.at[i];
         stet_hash_hex(r->state, hex);
-        stet_buf_printf(&all, "%s\n%s\n%s %llu %llu\n", r->record->repo, r->record->id, hex, (unsigned long long)r->files,
-                        (unsigned long long)r->bytes);
+        stet_buf_printf(&all, "%s\n%s\n%s %llu %llu\n", r->record->repo, r->record->id, hex,
+                        (unsigned long long)r->files, (unsigned long long)r->bytes);
         plan->bytes += r->bytes;
     }
     plan->id = stet_hash_of(stet_buf_cstr(&all), all.len);

@@ -2,8 +2,8 @@
  *
  *     stet_removal plan;
  *     stet_status status = stet_removal_plan(reg, &choice, &plan, &err); // changes nothing
- *     if (status == STET_OK && wanted(plan.id))
- *         status = stet_removal_apply(reg, &plan, &report, &err);
+ *     if (status == STET_OK && stet_hash_equal(plan.id, wanted))
+ *         status = stet_removal_apply(reg, &plan, &err);
  *     stet_removal_release(&plan);
  *
  * Rules

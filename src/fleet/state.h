@@ -69,7 +69,7 @@ typedef struct stet_state_counts {
     uint32_t tasks[STET_TASK_STATUSES];
     uint32_t total;
     uint32_t settle, settled; /* of these: tasks that stand for actions which are only counted, and completed ones */
-    uint32_t open_feedback; /* open or tasked, not resolved */
+    uint32_t open_feedback;   /* open or tasked, not resolved */
     uint32_t commits, gated_commits;
 } stet_state_counts;
 

@@ -22,8 +22,8 @@
 #define FREE_AGAIN  3  /* of these, so many without a pause; then it is doubled each time */
 #define PAUSE_MS    20
 #define PAUSE_MOST  250
-#define MAX_LISTS   8                 /* older lists of a dependency file that are tried */
-#define POLL_MS     25                /* how often what has no descriptor is looked at */
+#define MAX_LISTS   8  /* older lists of a dependency file that are tried */
+#define POLL_MS     25 /* how often what has no descriptor is looked at */
 #define TELL_MS     100
 #define SHOWN_BYTES ((size_t)1 << 20) /* of a failed command's output */
 #define MAX_WORKING 16                /* collecting waits for the disk: enough of them share its syncs */
@@ -324,7 +324,6 @@ static void keep_output(command_run *c) {
         stet_buf b = STET_BUF(SHOWN_BYTES + 100);
         if (k == 1 || !is_result)
             stet_task_output(c->task, k == 1, SHOWN_BYTES, &b);
-        command_tell(c, k == 1, true);
         if (b.len)
             stet_run_log(c->run, k ? "stderr" : "stdout", b.data, b.len);
         stet_buf_release(&b);
@@ -486,7 +485,6 @@ static void show_output(command_run *c) {
         stet_buf b = STET_BUF(SHOWN_BYTES + 100);
         stet_value v;
         stet_task_output(c->task, k == 1, SHOWN_BYTES, &b);
-        command_tell(c, k == 1, true);
         if (b.len) {
             stet_run_log(c->run, k ? "stderr" : "stdout", b.data, b.len);
             size_t keep = b.len < 65536 ? b.len : 65536;
@@ -545,6 +543,8 @@ static void task_ended(command_run *c) {
     c->state->running--;
     c->was_cancelled = c->cancelled;
     c->end = *stet_task_exit(c->task);
+    for (int k = 0; k < 2; k++) /* also of a command that is going to be started again */
+        command_tell(c, k == 1, true);
     stet_free(c->output_path); /* of an earlier time, when an input changed meanwhile */
     stet_free(c->error_path);
     c->output_path = stet_task_output_path(c->task, false);

@@ -6,9 +6,9 @@
 #define PART_BYTES ((size_t)256 << 10)
 #define MOST_BYTES ((int64_t)16 << 20) /* of one stream of one command: a run's log is to stay a log */
 
-/* Up to the end of the last line. A line that overwrites itself ends with each return. */
+/* Up to the end of the last line. */
 static size_t whole_lines(const char *bytes, size_t len) {
-    while (len > 0 && bytes[len - 1] != '\n' && bytes[len - 1] != '\r')
+    while (len > 0 && bytes[len - 1] != '\n')
         len--;
     return len;
 }

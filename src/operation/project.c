@@ -74,6 +74,39 @@ static char *named_dir(stet_op_ctx *ctx, stet_value args) {
     return dir ? dir : stet_strdup(ctx->project_dir ? ctx->project_dir : ctx->cwd);
 }
 
+/* The runs of another program become those of the project: .stet/runs is a link to them, relative if they lie in the
+ * project. Nothing of the project's own is replaced. */
+static stet_status link_runs(const char *root, const char *dir, stet_error *err) {
+    char *real = NULL, *link = stet_file_join(root, ".stet/runs"), *now = NULL;
+    struct stat sb;
+    stet_status st = stet_file_realpath(dir, &real, err);
+    if (st == STET_OK && (stet_sys_stat(real, &sb) != 0 || !S_ISDIR(sb.st_mode)))
+        st = stet_fail(err, STET_INVALID, "%s is not a directory", real);
+    bool same = st == STET_OK && stet_file_realpath(link, &now, NULL) == STET_OK && strcmp(now, real) == 0;
+    /* An empty directory may go; rmdir refuses any other, and whatever is no directory. */
+    if (st == STET_OK && !same && stet_sys_lstat(link, &sb) == 0 && (!S_ISDIR(sb.st_mode) || rmdir(link) != 0)) {
+        st = stet_fail(err, STET_CONFLICT, "%s is there already, and has runs of its own", link);
+        stet_hint(err, "list the directory of the other program as a project of its own: stet init there, and then "
+                       "stet project add --runs");
+    }
+    if (st == STET_OK && !same) {
+        size_t len = strlen(root);
+        bool inside = strncmp(real, root, len) == 0 && real[len] == '/';
+        char *to = inside ? stet_asprintf("../%s", real + len + 1) : stet_strdup(real);
+        if (symlink(to, link) != 0)
+            st = stet_fail_errno(err, errno, "%s", link);
+        stet_free(to);
+        /* Whoever asks for the link allows it; all else that the project reaches was allowed when it was opened. */
+        stet_value allowed;
+        if (st == STET_OK && (st = stet_project_trust(root, STET_TRUST_GRANT, &allowed, err)) == STET_OK)
+            stet_value_release(allowed);
+    }
+    stet_free(now);
+    stet_free(link);
+    stet_free(real);
+    return st;
+}
+
 static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result, stet_error *err) {
     stet_repos_wait wait = {LOCK_WAIT_MS, give_up, ctx};
     char *home, *root;
@@ -81,8 +114,14 @@ static stet_status add_run(stet_op_ctx *ctx, stet_value args, stet_value *result
     stet_status status = stet_home_dir(&home, err);
     if (status != STET_OK)
         return status;
-    char *dir = named_dir(ctx, args);
+    char *dir = named_dir(ctx, args), *runs = stet_op_path_arg(ctx, args, "runs");
     status = stet_repos_add(home, dir, stet_clock_ms(), &wait, &root, &added, err);
+    if (status == STET_OK && runs) {
+        status = link_runs(root, runs, err);
+        if (status != STET_OK)
+            stet_free(root);
+    }
+    stet_free(runs);
     stet_free(dir);
     stet_free(home);
     if (status != STET_OK)
@@ -136,6 +175,19 @@ static const stet_param dir_param[] = {
     {0},
 };
 
+static const stet_param add_params[] = {
+    {.name = "dir",
+     .type = STET_PARAM_FILE,
+     .flags = STET_PARAM_POSITIONAL,
+     .metavar = "DIR",
+     .summary = "A directory of the project; without it the current one"},
+    {.name = "runs",
+     .type = STET_PARAM_FILE,
+     .metavar = "RUNS",
+     .summary = "Its runs are those that another program keeps in this directory (.cw/runs)"},
+    {0},
+};
+
 static const stet_example list_examples[] = {{"project list", "which projects there are"}, {0}};
 static const stet_example add_examples[] = {
     {"project add", "list the project around the current directory"},
@@ -168,7 +220,7 @@ const stet_op stet_ops_project[] = {
      .description =
          "The list is registry/repos.json below STET_HOME. A project is listed once, by the real path of its root, "
          "however it was reached.",
-     .params = dir_param,
+     .params = add_params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"path\",\"added\"],\"additionalProperties\":false,"
                       "\"properties\":{\"path\":{\"type\":\"string\"},\"added\":{\"type\":\"boolean\"}}}",
      .examples = add_examples,

@@ -235,7 +235,7 @@ static void hint_at_runs(stet_value args, stet_error *err) {
     stet_value hold;
     char *name = stet_asprintf("runs %s", stet_value_text_at_or(args, "pattern", "", &hold));
     if (stet_op_find(name))
-        stet_hint(err, "did you mean: stet %s?", name);
+        stet_hint_instead(err, "did you mean: stet %s?", name);
     stet_free(name);
 }
 

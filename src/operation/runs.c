@@ -336,7 +336,7 @@ static const char *const orders[] = {"oldest", "newest", NULL};
         {.name = "order",                                                                                              \
          .type = STET_PARAM_ENUM,                                                                                      \
          .choices = orders,                                                                                            \
-         .summary = "Which come first, by the time they began; without it the newest, with --json the oldest"},                                                       \
+         .summary = "Which come first, by the time they began; without it the newest, with --json the oldest"},        \
         RUNS_VERIFY_PARAM
 
 static const stet_param search_params[] = {

@@ -202,7 +202,7 @@ stet_status stet_runs_find(stet_op_ctx *ctx, stet_value args, const char *key, s
 }
 
 stet_status stet_runs_pick_named(stet_registry *reg, stet_value ids, const char *repo, stet_fleet_records *out,
-                              stet_error *err) {
+                                 stet_error *err) {
     for (size_t i = 0; i < stet_value_count(ids); i++) {
         stet_value id = stet_value_at(ids, i);
         const stet_fleet_record *rec;

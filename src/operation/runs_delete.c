@@ -15,11 +15,12 @@
 static stet_status choose(stet_value args, const char *home, stet_removal_choice *c, stet_error *err) {
     stet_value ids = stet_value_get(args, "run_id"), days = stet_value_get(args, "older_than_days"),
                bytes = stet_value_get(args, "max_bytes"), states = stet_value_get(args, "state");
-    bool by_flags =
-        stet_value_type(days) == STET_TYPE_INT || stet_value_type(bytes) == STET_TYPE_INT || stet_value_count(states) > 0;
+    bool by_flags = stet_value_type(days) == STET_TYPE_INT || stet_value_type(bytes) == STET_TYPE_INT ||
+                    stet_value_count(states) > 0;
     bool by_policy = stet_value_as_bool(stet_value_get(args, "policy"));
     if ((stet_value_count(ids) > 0) + by_flags + by_policy > 1)
-        return stet_fail(err, STET_INVALID, "name runs, or say which by age, size and state, or give --policy: one of them");
+        return stet_fail(err, STET_INVALID,
+                         "name runs, or say which by age, size and state, or give --policy: one of them");
     if (stet_value_count(ids) > 0)
         return STET_OK;
     if (stet_value_type(days) != STET_TYPE_INT && stet_value_type(bytes) != STET_TYPE_INT && !by_policy) {
@@ -83,7 +84,9 @@ static stet_status check_plan(const stet_removal *plan, const char *wanted, stet
     if (strlen(wanted) >= PLAN_MIN && strncmp(hex, wanted, strlen(wanted)) == 0)
         return STET_OK;
     stet_fail(err, STET_CONFLICT, "plan %.64s is not the plan for these runs now, which is %.12s", wanted, hex);
-    stet_hint(err, "runs have changed, begun or ended since, or other runs were named: look at the new plan, without --apply");
+    stet_hint(
+        err,
+        "runs have changed, begun or ended since, or other runs were named: look at the new plan, without --apply");
     return STET_CONFLICT;
 }
 
@@ -159,7 +162,8 @@ static void put_runs(stet_render *r, stet_value runs) {
             stet_buf_str(r->out, " stays: ");
             stet_text_value(r, why);
         } else {
-            stet_buf_printf(r->out, "  %lld files, %lld bytes", (long long)stet_value_as_int(stet_value_get(v, "files")),
+            stet_buf_printf(r->out, "  %lld files, %lld bytes",
+                            (long long)stet_value_as_int(stet_value_get(v, "files")),
                             (long long)stet_value_as_int(stet_value_get(v, "bytes")));
         }
         stet_buf_char(r->out, '\n');
@@ -233,7 +237,7 @@ static const stet_example examples[] = {
 };
 
 #define RUNS                                                                                                           \
-    "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"runId\",\"repo\",\"lifecycle\",\"files\","      \
+    "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"runId\",\"repo\",\"lifecycle\",\"files\","     \
     "\"bytes\",\"sourceFingerprint\"]}}"
 
 const stet_op stet_ops_runs_delete[] = {

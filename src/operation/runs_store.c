@@ -68,10 +68,11 @@ static stet_status check(stet_op_ctx *ctx, stet_project *p, bool repair, stet_va
     return st;
 }
 
-static stet_status sweep(const char *runs, bool dry_run, int64_t *items, stet_error *err) {
+/* Removes what a process that died left in `dir` under a name that begins so. */
+static stet_status sweep(const char *dir, const char *begins, bool dry_run, int64_t *items, stet_error *err) {
     stet_names names = {0};
     stet_error why = STET_ERROR_INIT;
-    stet_status st = stet_file_list(runs, &names, &why);
+    stet_status st = stet_file_list(dir, &names, &why);
     if (st == STET_NOT_FOUND) {
         stet_error_clear(&why);
         return STET_OK;
@@ -80,8 +81,8 @@ static stet_status sweep(const char *runs, bool dry_run, int64_t *items, stet_er
         stet_error_move(err, &why);
     for (size_t i = 0; i < names.len && st == STET_OK; i++) {
         struct stat sb;
-        char *path = stet_file_join(runs, names.at[i]);
-        if (strncmp(names.at[i], "~new.", 5) == 0 && stet_sys_lstat(path, &sb) == 0 &&
+        char *path = stet_file_join(dir, names.at[i]);
+        if (strncmp(names.at[i], begins, strlen(begins)) == 0 && stet_sys_lstat(path, &sb) == 0 &&
             stet_file_temp_is_dead(names.at[i], TEMP_AGE_S, &sb)) {
             (*items)++;
             if (!dry_run)
@@ -93,7 +94,25 @@ static stet_status sweep(const char *runs, bool dry_run, int64_t *items, stet_er
     return st;
 }
 
-/* Runs are history, and never removed here. What goes: half-made ones of processes that died, and entries of the queue
+/* Half-made runs, and half-written files in runs. */
+static stet_status sweep_runs(const char *runs, bool dry_run, int64_t *items, stet_error *err) {
+    stet_names names = {0};
+    stet_error why = STET_ERROR_INIT;
+    stet_status st = sweep(runs, "~new.", dry_run, items, err);
+    if (st == STET_OK && stet_file_list(runs, &names, &why) != STET_OK)
+        stet_error_clear(&why); /* there are none */
+    for (size_t i = 0; i < names.len && st == STET_OK; i++) {
+        struct stat sb;
+        char *dir = stet_file_join(runs, names.at[i]);
+        if (stet_run_id_valid(names.at[i], strlen(names.at[i])) && stet_sys_lstat(dir, &sb) == 0 && S_ISDIR(sb.st_mode))
+            st = sweep(dir, ".stet-temp.", dry_run, items, err);
+        stet_free(dir);
+    }
+    stet_names_release(&names);
+    return st;
+}
+
+/* Runs are history, and never removed here. What goes: what processes that died left half-made or half-written, and entries of the queue
  * that ended a month ago. */
 static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_value *report, stet_error *err) {
     (void)ctx;
@@ -101,9 +120,18 @@ static stet_status gc(stet_op_ctx *ctx, stet_project *p, bool dry_run, stet_valu
     int64_t items = 0;
     size_t dropped = 0;
     struct stat sb;
-    stet_status st = sweep(runs, dry_run, &items, err);
+    char *registry = stet_project_path(p, "local/registry");
+    stet_status st = sweep_runs(runs, dry_run, &items, err);
+    if (st == STET_OK)
+        st = sweep(registry, ".stet-temp.", dry_run, &items, err);
+    stet_free(registry);
     if (st == STET_OK)
         st = stet_home_dir(&home, err);
+    if (st == STET_OK) {
+        char *shared = stet_file_join(home, "registry");
+        st = sweep(shared, ".stet-temp.", dry_run, &items, err);
+        stet_free(shared);
+    }
     if (st == STET_OK) {
         stet_queue q = {.home = home};
         char *file = stet_asprintf("%s/registry/queue.json", home);

@@ -188,7 +188,11 @@ void stet_table_cell(stet_table *t, const char *text) {
         t->cells = stet_value_array();
         t->styles = stet_value_array();
     }
-    stet_value_push(&t->cells, stet_value_string(text));
+    /* As it is shown: what is replaced may be wider than it was. */
+    stet_buf clean = STET_BUF(0);
+    stet_text_plain(&(stet_render){.out = &clean}, text, strlen(text));
+    stet_value_push(&t->cells, stet_value_string(stet_buf_cstr(&clean)));
+    stet_buf_release(&clean);
     stet_value_push(&t->styles, t->next);
     t->next = stet_value_null();
 }
@@ -232,7 +236,9 @@ void stet_table_print(stet_table *t, stet_render *r, bool header) {
         const char *text = stet_value_as_string(&cell, &len);
         bool cut = column + 1 == t->columns && stet_utf8_width(text, len) > room;
         stet_value style = stet_value_at(t->styles, i);
-        bool last = column + 2 == t->columns && stet_value_text_is(stet_value_at(t->cells, i + 1), "");
+        bool last = true; /* nothing comes after it: no blanks at the end of a line */
+        for (size_t k = column + 1; k < t->columns; k++)
+            last = last && stet_value_text_is(stet_value_at(t->cells, i + k - column), "");
         if (header && i < t->columns)
             stet_text_styled(r, STET_STYLE_BOLD, text);
         else if (stet_value_type(style) == STET_TYPE_INT)

@@ -48,7 +48,7 @@ typedef struct stet_table {
     stet_value next;   /* of the next cell */
 } stet_table;
 stet_table stet_table_begin(size_t columns, const char *const heads[]); /* the first row are the headings */
-void stet_table_style(stet_table *t, stet_style style); /* of the next cell */
+void stet_table_style(stet_table *t, stet_style style);                 /* of the next cell */
 void stet_table_cell(stet_table *t, const char *text);
 void stet_table_cellf(stet_table *t, const char *format, ...) STET_PRINTF(2, 3);
 void stet_table_print(stet_table *t, stet_render *r, bool header);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random fleets: pieces, queue entries with inputs, workers, reruns, resumes, archive marks and kills. After each step every run's record equals what
+"""Random fleets: pieces, queue entries with inputs, workers, reruns, resumes, archive marks, deletions and kills. After each step every run's record equals what
 really executed. The commands count themselves: each appends its piece, node and inputs to a file that stet does not know of.
 
     fleets.py [SEED [STEPS]]
@@ -53,7 +53,7 @@ class Fleet:
         self.ended = {}  # bytes of runs that are completed
         self.archived = set()
         self.entries = {}  # queue entry: (piece, inputs)
-        self.made = 0
+        self.gone = {}  # deleted runs: their states
 
     def argument(self, piece):
         return dict({"n": 0, "m": 0}, **self.over[piece])
@@ -164,6 +164,40 @@ class Fleet:
         (self.archived.add if on else self.archived.discard)(run)
         return f"archive {run} {on}"
 
+    def delete(self):
+        """The plan names what the rules allow, and nothing else goes; a plan of before is refused once a run has changed."""
+        states = {run: json.loads(text) for run, text in self.states().items()}
+        lives = {run: self.derived(s) for run, s in states.items()}
+        records = self.records()
+        waiting = {e["runId"] for e in answer("queue", "list", cwd=PROJECT)["entries"] if e["status"] in ("pending", "leased", "drained", "parked")}
+        named = self.random.sample(sorted(states), min(len(states), self.random.randrange(1, 4))) if self.random.random() < 0.6 else []
+        words = named or ["--max-bytes", 1, "--state", "completed", "--state", "resolved"]
+        asked = set(named) or {r for r in states if lives[r] == "completed" or self.resolver(r, states, lives) if lives[r] in ("completed", "blocked", "failed")}
+        mender = {r: records[r]["resolvedBy"] for r in states}
+        ended = {r for r in asked if records[r]["derivedLifecycle"] in ("completed", "blocked", "failed") and not (r in self.archived and records[r]["loopStage"] not in ("done", "setup"))}
+        goes = {r for r in ended if r not in waiting}
+        while any(mender[r] in goes for r in set(states) - goes):
+            goes -= {mender[r] for r in set(states) - goes}
+        was_broken = {run: self.broken(run, states[run], records[run]) for run in goes}
+        plan = answer("runs", "delete", *words, cwd=PROJECT)
+        told = {r["runId"] for r in plan["runs"]}
+        assert told == goes, ("the plan", sorted(told ^ goes), plan["kept"])
+        assert self.states().keys() == states.keys(), "a plan has deleted something"
+        refused = answer("runs", "delete", *words, "--apply", "0" * 12, cwd=PROJECT)
+        assert refused["error"]["code"] == "conflict" and self.states().keys() == states.keys(), refused
+        done = answer("runs", "delete", *words, "--apply", plan["plan"][:12], cwd=PROJECT)
+        assert done["applied"] and set(states) - set(self.states()) == goes, ("deleted", done)
+        for run in goes:
+            self.gone[run] = (states[run], was_broken[run])
+            self.ended.pop(run, None)
+            self.archived.discard(run)
+        return f"delete {named or words}: {sorted(goes)}"
+
+    def broken(self, run, state, record):
+        """It may have done more than it could write down."""
+        half = record["lifecycle"] == "interrupted" or (run in self.archived and self.derived(state) in ("running", "queued"))
+        return half or state["summary"].get("cancelled") or any(line["event"] == "resumed" for line in self.events(run))
+
     def refresh(self):
         stet("registry", "refresh", cwd=PROJECT)
         return "refresh"
@@ -243,13 +277,14 @@ class Fleet:
                 self.ended.setdefault(run, raw[run])
             if (run in self.archived) != record["archived"]:
                 wrong.append(f"{run} archived: {record['archived']}")
-            broken = record["lifecycle"] == "interrupted" or (run in self.archived and lives[run] in ("running", "queued")) or s["summary"].get("cancelled")
-            for task in s["tasks"]:
-                if task["id"] not in ("calc", "say") or task["attempt"] == 0:
-                    continue
-                line = f"{s['piece']} {task['id']} {s['argument']['n']} {s['argument']['m']}"
-                said[line] += task["attempt"]
-            if broken or any(line["event"] == "resumed" for line in self.events(run)):
+            self.count(s, said)
+            if self.broken(run, s, record):
+                left.append((s["piece"], s["argument"]))
+            if record["actions"]["total"] != len([1 for task in s["tasks"] if task.get("kind") != "settle"] or [1] * s["summary"].get("ran", 0)):
+                wrong.append(f"{run} has {record['actions']} actions")
+        for s, was_broken in self.gone.values():
+            self.count(s, said)
+            if was_broken:
                 left.append((s["piece"], s["argument"]))
         for line in set(did) | set(said):
             piece, node, n, m = line.split()
@@ -269,12 +304,17 @@ class Fleet:
         for entry in answer("queue", "list", cwd=PROJECT)["entries"]:
             piece, values = self.entries[entry["id"]]
             run = states.get(entry["runId"])
-            if entry["status"] in ("done", "failed"):
+            if entry["status"] in ("done", "failed") and entry["runId"] not in self.gone:
                 life = lives.get(entry["runId"])
                 good = run and run["piece"] == piece and all(run["argument"][k] == v for k, v in values.items()) and (entry["status"] == "done") <= (life == "completed")
                 if not good:
                     wrong.append(f"entry {entry['id']} {values} is {entry['status']}, its run {entry['runId']} {life} with {run and run['argument']}")
         return wrong
+
+    def count(self, state, said):
+        for task in state["tasks"]:
+            if task["id"] in ("calc", "say") and task["attempt"] > 0:
+                said[f"{state['piece']} {task['id']} {state['argument']['n']} {state['argument']['m']}"] += task["attempt"]
 
     def events(self, run):
         path = PROJECT / ".stet/runs" / run / "events.jsonl"
@@ -302,7 +342,7 @@ def play(seed, steps):
     for piece in PIECES:
         (PROJECT / f"{piece}.toml").write_text(pattern(piece))
         stet("run", f"{piece}.toml", cwd=PROJECT)
-    moves = [fleet.run] * 2 + [fleet.add] * 2 + [fleet.work] * 3 + [fleet.fail] * 2 + [fleet.rerun] * 2 + [fleet.resume] * 2 + [fleet.archive, fleet.refresh, fleet.unset, fleet.kill]
+    moves = [fleet.run] * 2 + [fleet.add] * 2 + [fleet.work] * 3 + [fleet.fail] * 2 + [fleet.rerun] * 2 + [fleet.resume] * 2 + [fleet.delete, fleet.archive, fleet.refresh, fleet.unset, fleet.kill]
     for i in range(steps):
         story = fleet.random.choice(moves)()
         fleet.steps.append(story)

@@ -3,7 +3,8 @@
 . "$STET_SOURCE/test/scenario/lib.sh"
 
 t "stet alone gives an overview"          expect_out "Common commands" stet
-t "which is short"                        test "$(stet | wc -l)" -lt 40
+t "by topic"                              expect_out "Run it, and see what is out of date" stet
+t "which is short"                        test "$(stet | wc -l)" -lt 50
 t "--version is one line"                 same "stet $(stet version --json | json version)" "$(stet --version)"
 t "--version with --json is JSON"         same "$(stet version --json)" "$(stet --version --json)"
 t "help lists every command"              expect_out "project remove" stet help
@@ -11,7 +12,7 @@ t "and the exit statuses"                 expect_out "130" stet help
 t "--help alone is help"                  same "$(stet help)" "$(stet --help)"
 t "help about a noun"                     expect_out "project list" stet help project
 t "the same with --help"                  same "$(stet help project)" "$(stet project --help)"
-t "help about a command"                  expect_out "usage: stet project add [DIR]" stet help project add
+t "help about a command"                  expect_out "usage: stet project add [--runs RUNS] [DIR]" stet help project add
 t "the same with --help and -h"           same "$(stet project add --help)" "$(stet project add -h)"
 t "help wins over what is too much"       expect_out "usage:" stet init a b --help
 t "help about nothing is not found"       expect_status 3 stet help projct

@@ -16,7 +16,7 @@ row() { stet status | grep "^$1 " | tr -s ' '; }
 t "nothing has changed: no column for patterns"        not grep -q PATTERN <(stet status)
 sed -i 's/"m":2/"m":3/' p.json
 t "a default that only the result reads"               same "p 1 0 0 0 0 changed" "$(row p)"
-t "and of another piece nothing is said"               same "q 1 0 0 0 0 " "$(row q)"
+t "and of another piece nothing is said"               same "q 1 0 0 0 0" "$(row q)"
 sed -i 's/"n":1/"n":4/' p.json
 t "one that an action reads"                           same "p 0 1 0 0 0 changed" "$(row p)"
 t "why says that the pattern has another value"        expect_out "piece:p:argument/n has another value in the pattern now" stet why p x

@@ -34,12 +34,12 @@ t "by words in inputs and title"                  same 1 "$(field total runs sea
 t "by time"                                       same 1 "$(field total runs search --since 2026-01-03T01:00:00+01:00)"
 t "and does not tell to search next"                 sh -c '"$STET" registry refresh --scope home >/dev/null && "$STET" runs search >out.txt && ! grep -q "^next: stet runs search$" out.txt'
 t "by project, named by a directory in it"        same 1 "$(field total runs search --repo ../two/.stet/runs)"
-t "a first page tells that there is more"         expect_out "1 to 1 of 3, oldest first" stet runs search --limit 1
-t "and how to get it"                             expect_out "--order newest" stet runs search --limit 1
+t "a first page tells that there is more"         expect_out "1 to 1 of 3, newest first" stet runs search --limit 1
+t "and how to get it"                             expect_out "--cursor" stet runs search --limit 1
 cursor=$(field nextCursor runs search --limit 1)
 t "a cursor goes on"                              same 20260102T000000Z-report-00000002 "$(field records.0.runId runs search --limit 1 --cursor "$cursor")"
 t "a limit of 0 is 0"                             same '[]' "$(field records runs search --limit 0)"
-t "show names the failure"                        expect_out "fetch: no route" stet runs show 20260102T000000Z-report-00000002
+t "show names the failure"                        expect_out "fetch    no route" stet runs show 20260102T000000Z-report-00000002
 t "the beginning of an id is enough"              expect_out 00000001 stet runs show 20260101
 t "an unknown run is status 3"                    expect_status 3 stet runs show nothing-here
 t "history is newest first"                       same 20260103T000000Z-report-00000003 "$(field entries.0.runId history)"

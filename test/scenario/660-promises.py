@@ -122,7 +122,7 @@ record = ask("runs", "show", "20260101T000000Z-report-00000001")["record"]
 told = {"schemaVersion", "runId", "appId", "appVersion", "workflowId", "title", "repo", "runDir", "statePath", "createdAt", "updatedAt", "loopStage", "lifecycle",
         "derivedLifecycle", "archived", "archivedAt", "archiveReason", "tasks", "commitCount", "verifierGatedCommitCount", "openFeedbackCount", "inputsDigest",
         "sourceFingerprint", "freshness", "provenance"}
-test("the fields of a record", told <= record.keys() and record.keys() - told == {"piece", "actor", "failure", "labels", "resolvedBy"}, sorted(record.keys() ^ told))
+test("the fields of a record", told <= record.keys() and record.keys() - told == {"piece", "actor", "failure", "labels", "resolvedBy", "actions"}, sorted(record.keys() ^ told))
 shapes = {
     "registry show": {"schemaVersion", "scope", "root", "generatedAt", "freshness", "index", "counts", "nextAction"},
     "runs search": {"schemaVersion", "scope", "query", "freshness", "total", "offset", "limit", "nextCursor", "records", "nextAction"},
