@@ -7,11 +7,7 @@
 #include "base/buf.h"
 
 static const stet_module_kind *const kinds[] = {
-    &stet_module_ref,
-    &stet_module_command,
-    &stet_module_call,
-    &stet_module_javascript,
-    &stet_module_python,
+    &stet_module_ref, &stet_module_command, &stet_module_call, &stet_module_javascript, &stet_module_python,
 };
 
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)

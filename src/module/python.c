@@ -69,15 +69,16 @@ static stet_status check_files(stet_value files, stet_value inputs, stet_error *
 }
 
 static stet_status check(stet_value d, stet_value node, stet_error *err) {
-    static const char *const members[] = {"type",  "implementation", "handler",        "interpreter", "limits",
-                                          "files", "argumentSchema", "resultSchema",   "metadata"};
+    static const char *const members[] = {"type",  "implementation", "handler",      "interpreter", "limits",
+                                          "files", "argumentSchema", "resultSchema", "metadata"};
     stet_value v;
-    stet_status status = stet_module_members(d, members, sizeof members / sizeof *members,
-                                             "module of type \"python\"", "docs/python.md", err);
+    stet_status status = stet_module_members(d, members, sizeof members / sizeof *members, "module of type \"python\"",
+                                             "docs/python.md", err);
     if (status == STET_OK && stet_value_find(d, "handler", 7, &v) && stet_value_type(v) != STET_TYPE_BOOL)
         status = wrong(err, "write true, or leave it out", "\"handler\" is no boolean");
     if (status == STET_OK && stet_value_find(d, "limits", 6, &v) &&
-        (stet_value_type(v) != STET_TYPE_OBJECT || !limit_ok(v, "timeMs", 86400000) || !limit_ok(v, "memoryMb", 1 << 24)))
+        (stet_value_type(v) != STET_TYPE_OBJECT || !limit_ok(v, "timeMs", 86400000) ||
+         !limit_ok(v, "memoryMb", 1 << 24)))
         status = wrong(err, "write {\"timeMs\": 60000, \"memoryMb\": 1024}", "\"limits\" are no limits");
     if (status == STET_OK && stet_value_find(d, "interpreter", 11, &v) && (!text_of(&v) || !strchr(text_of(&v), '/')))
         status = wrong(err, "write \"/usr/bin/python3\", or \".venv/bin/python\" below the project",
@@ -239,8 +240,8 @@ static stet_status answer_look(python_run *r, stet_value message, stet_value *an
 static stet_status answer(python_run *r, const char *op, stet_value message, stet_error *err) {
     stet_value reply = stet_value_null();
     stet_error mine = STET_ERROR_INIT;
-    stet_status status = strcmp(op, "look") == 0 ? answer_look(r, message, &reply, &mine)
-                                                 : python_serve(r, op, message, &reply, &mine);
+    stet_status status =
+        strcmp(op, "look") == 0 ? answer_look(r, message, &reply, &mine) : python_serve(r, op, message, &reply, &mine);
     if (status != STET_OK) {
         stet_value_release(reply);
         reply = stet_value_object();

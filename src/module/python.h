@@ -43,11 +43,11 @@
 #include "scheduler/module.h"
 
 /* Increased when the same code may give other results than before: it is part of every fingerprint. */
-#define PYTHON_VERSION      1
-#define PYTHON_INTERPRETER  "/usr/bin/python3"
-#define PYTHON_TIME_MS      600000
-#define PYTHON_MEMORY_MB    4096
-#define PYTHON_MAX_MESSAGE  (96u << 20)
+#define PYTHON_VERSION       1
+#define PYTHON_INTERPRETER   "/usr/bin/python3"
+#define PYTHON_TIME_MS       600000
+#define PYTHON_MEMORY_MB     4096
+#define PYTHON_MAX_MESSAGE   (96u << 20)
 #define PYTHON_MAX_PROCESSES 16
 
 typedef struct python_look {
@@ -60,11 +60,11 @@ typedef STET_VEC(python_look) python_looks;
 typedef struct python_process {
     char *key; /* interpreter and file */
     stet_proc proc;
-    int fd, out[2];        /* the socket; files with its standard output and error */
-    off_t taken[2];        /* of them, how much is in logs */
-    stet_proc_id action;   /* that runs; pid 0: none */
-    python_looks looks;    /* what it has imported */
-    char *error;           /* why the file can't be imported; NULL: it was */
+    int fd, out[2];      /* the socket; files with its standard output and error */
+    off_t taken[2];      /* of them, how much is in logs */
+    stet_proc_id action; /* that runs; pid 0: none */
+    python_looks looks;  /* what it has imported */
+    char *error;         /* why the file can't be imported; NULL: it was */
     uint64_t used;
 } python_process;
 
@@ -94,10 +94,10 @@ typedef struct python_run {
     python_limits limits;
     bool handler, recorded;
     STET_VEC(python_opened) opened; /* Y2 */
-    stet_names files;    /* paths that the function was given */
-    bool outdated;       /* a document that it has read is: the run is repeated on a newer state */
-    bool touched;        /* a file that it has opened has changed meanwhile: the run is repeated */
-    stet_error error;    /* why a read or a write failed, whatever exception that became */
+    stet_names files;               /* paths that the function was given */
+    bool outdated;                  /* a document that it has read is: the run is repeated on a newer state */
+    bool touched;                   /* a file that it has opened has changed meanwhile: the run is repeated */
+    stet_error error;               /* why a read or a write failed, whatever exception that became */
 } python_run;
 
 /* In python_process.c. The process that has imported a file, or has failed to. `run` gets what importing it prints. */

@@ -80,7 +80,7 @@ def ask(message):
 
 
 def note(pairs):
-    new = [(path, print_) for path, print_ in pairs if path not in looks]
+    new = [(path, state) for path, state in pairs if path not in looks or looks[path] != state]
     if not new:
         return
     looks.update(new)
@@ -520,6 +520,12 @@ def defaults(function):
     return set(names[len(names) - count:]) | set(getattr(function, "__kwdefaults__", None) or ())
 
 
+def learn():
+    """What was imported while the action ran. Of an effect it would be known too late: the effect would be done again."""
+    if not action["handler"] and not action["free"]:
+        libraries()
+
+
 def run(module):
     global me
     me = os.getpid()
@@ -536,8 +542,7 @@ def run(module):
             sys.setrecursionlimit(max(sys.getrecursionlimit(), 8 * MAX_DEPTH))
             data = None if action["handler"] else plain(result, "the result")
             mine = enter()
-            if not action["handler"]:
-                libraries()
+            learn()
             message = {"op": "done", "result": data}
             if not action["handler"] and len(json.dumps(data)) > MAX_RESULT:
                 raise ValueError("the result is above 64 MiB as JSON; write a file with a command instead")
@@ -550,8 +555,7 @@ def run(module):
             message["memory"] = True
         mine = enter()
         try:
-            if not action["handler"]:
-                libraries()
+            learn()
         except Exception:
             pass
         leave(mine)

@@ -60,7 +60,8 @@ static stet_status read_document(python_run *r, const char *path, stet_look *out
 }
 
 static bool agrees(const stet_look *said, const python_look *look) {
-    return stet_look_there(said) == look->there && (!look->there || look->any || stet_hash_equal(said->hash, look->hash));
+    return stet_look_there(said) == look->there &&
+           (!look->there || look->any || stet_hash_equal(said->hash, look->hash));
 }
 
 static bool same(const stet_look *a, const stet_look *b) {
@@ -178,7 +179,8 @@ stet_status python_code_opened(python_run *r, const python_looks *at, bool lazy,
         if (absent || look->path[0] == '/' || is_given(r, look->path) || was_imported(r, look->path))
             continue;
         if (lazy)
-            stet_buf_printf(refused, "an effect imports what it needs before it begins: import %s at the top of the file",
+            stet_buf_printf(refused,
+                            "an effect imports what it needs before it begins: import %s at the top of the file",
                             look->path);
         else
             stet_buf_printf(refused, "an effect opens only files that its node names: add %s to its files", look->path);

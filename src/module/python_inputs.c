@@ -90,7 +90,8 @@ static stet_status add_made(gathering *g, const char *matching, stet_error *err)
     stet_error_clear(&mine);
     if (status == STET_OK)
         path = stet_value_get(made, "path");
-    const char *text = status == STET_OK && stet_value_type(made) == STET_TYPE_OBJECT ? stet_value_as_string(&path, &len) : NULL;
+    const char *text =
+        status == STET_OK && stet_value_type(made) == STET_TYPE_OBJECT ? stet_value_as_string(&path, &len) : NULL;
     if (!text) {
         stet_fail(err, STET_FAILED, "an input is no file: the node that makes it has not succeeded");
         stet_hint(err, "name a file of a node's `produces`, or take the input out of \"files\"");

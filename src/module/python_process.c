@@ -75,8 +75,8 @@ stet_status python_process_send(python_process *p, stet_value message, stet_erro
     size_t len = b.len - 4;
     stet_status status = STET_OK;
     if (len > PYTHON_MAX_MESSAGE)
-        status = stet_fail(err, STET_LIMIT, "the inputs of a Python function are above %u MiB",
-                           PYTHON_MAX_MESSAGE >> 20);
+        status =
+            stet_fail(err, STET_LIMIT, "the inputs of a Python function are above %u MiB", PYTHON_MAX_MESSAGE >> 20);
     for (int i = 0; i < 4; i++)
         b.data[i] = (char)(len >> (24 - 8 * i) & 0xff);
     for (size_t done = 0; status == STET_OK && done < b.len;) {
@@ -224,8 +224,9 @@ static stet_status start(python_state *s, python_process *p, const char *interpr
         status = stet_proc_spawn(&o, &p->proc, err);
         if (status != STET_OK) {
             p->proc.id.pid = 0;
-            stet_hint(err, "install python3, or name another interpreter: interpreter = \"/usr/bin/python3\" below "
-                           "[python] in stet.toml");
+            stet_hint_instead(err,
+                              "install python3, or name another interpreter: interpreter = \"/usr/bin/python3\" below "
+                              "[python] in stet.toml");
         }
     }
     if (pair[1] >= 0)

@@ -4,8 +4,6 @@ import warnings
 
 import pytest
 
-from stet import StorageWarning, persistent_cache
-
 
 @pytest.fixture
 def data(here):
@@ -91,6 +89,8 @@ def test_a_class_that_is_registered_later_counts(run):
 
 
 def test_arrays_of_a_result_that_share_their_memory_are_not_kept(here):
+    from stet import persistent_cache
+
     numpy = pytest.importorskip("numpy")
 
     def pair(kind, n):

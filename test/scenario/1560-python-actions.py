@@ -225,6 +225,68 @@ write("s.toml", '[nodes.stray]\nkind = "effect"\npython = "cells.py:stray"\n')
 r = stet("run", "s.toml")
 t("an effect opens what it names, and nothing else", "add f.py to its files" in r.stdout + r.stderr, r.stdout + r.stderr)
 
+# -- The forms of patterns
+write("p.js", """
+export default pattern('p', { n: 3 }, ({ n }) => {
+    const two = python('f.py:double')({ value: n });
+    const add = python('cells.py:add', { handler: true });
+    const total = cell(0, { name: 'total' }), seen = cell([], { name: 'seen' }), settings = cell({ name: '', last: null }, { name: 'settings' });
+    return { two, total, place: python('f.py:place', { limits: { timeMs: 5000 } })(9, 4), add: add({ total, seen, settings }) };
+});
+""")
+r = stet("run", "p.js")
+t("a function of Python in a pattern in JavaScript", r.returncode == 0 and (result("p")["two"], result("p")["place"]) == (6, 5), r.stdout + r.stderr)
+stet("piece", "send", "p", "add", "4", "--settle")
+t("and a handler", result("p")["total"] == 4, result("p"))
+for text, words in [('[python]\nshell = "x"\n', "has no member"), ('[nodes.a]\npython = "f.py"\n', "names no function"), ('[nodes.a]\nref = "add"\ninterpreter = "/usr/bin/python3"\n', "functions of Python"),
+                    ('[nodes.a]\npython = "f.py:double"\ninterpreter = "python3"\n', "no path of a program"), ('[nodes.a]\npython = "f.py:double"\ndepfile = "x"\n', "for commands")]:
+    write("x.toml", text + ('[nodes.b]\nref = "add"\n' if "nodes" not in text else ""))
+    r = stet("pattern", "check", "x.toml")
+    t(f"{text!r} is refused", r.returncode != 0 and words in r.stdout + r.stderr, r.stdout + r.stderr)
+write("y.toml", '[python]\ninterpreter = "venv/bin/nothing"\n[nodes.a]\npython = "f.py:forms"\n')
+r = stet("run", "y.toml")
+t("an interpreter that is not there is named, with a way out", "venv/bin/nothing" in r.stdout + r.stderr and "below [python]" in r.stdout + r.stderr, r.stdout + r.stderr)
+
+# -- Files that change while a function runs
+home = os.getcwd()
+for kind, change, want in [("back", ["2", "1"], "11"), ("stays", ["2"], "22"), ("module", ["2"], "22")]:
+    os.chdir(home)
+    place = pathlib.Path(home, "race-" + kind)
+    place.mkdir()
+    (place / "project").mkdir()
+    os.chdir(place / "project")
+    stet("init")
+    look = 'import m; return m.N' if kind == "module" else 'return open("x.txt").read()'
+    write("x.txt", "1"), write("m.py", "N = '1'\n")
+    write("stet.toml", '[nodes.f]\npython = "f.py:f"\n')
+    write("f.py", f"""
+import os, sys, time
+def look():
+    {look}
+def f():
+    first = look()
+    sys.modules.pop("m", None)
+    with open("{place}/begun", "a") as out: out.write("x")
+    while not os.path.exists("{place}/go"): time.sleep(0.01)
+    return first + look()
+""")
+    (place / "go").touch()
+    stet("run")  # what it reads is known from now on
+    (place / "go").unlink(), (place / "begun").unlink()
+    write("f.py", pathlib.Path("f.py").read_text() + "#")
+    p = subprocess.Popen([STET, "run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    end = time.time() + 60
+    while not (place / "begun").exists() and time.time() < end:
+        time.sleep(0.01)
+    for text in change:
+        write(*(("m.py", f"N = '{text}'\n") if kind == "module" else ("x.txt", text)))
+    (place / "go").touch()
+    said = p.communicate(timeout=60)[0]
+    runs = len((place / "begun").read_text())
+    t(f"{kind}: the result is of one state", result() == {"f": want} and runs > 1, f"{said} {result()} {runs}")
+    t(f"{kind}: and all is up to date", ran(stet("run")) == "ran 0")
+os.chdir(home)
+
 # -- Kills
 write("slow.py", "import os, time\ndef f(x):\n    if not os.environ.get('never'):\n        with open('/dev/null'): pass\n    time.sleep(x)\n    return 'done'\n")
 write("slow.toml", '[argument]\nx = 60\n[nodes.slow]\npython = "slow.py:f"\ninputs.x = "$argument/x"\n')
