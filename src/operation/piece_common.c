@@ -593,6 +593,9 @@ void piece_render_outcome(stet_render *r, stet_value result) {
             stet_buf_printf(r->out,
                             restarts == 1 ? ", %zu effect runs at every start" : ", %zu effects run at every start",
                             restarts);
+        if (stet_value_as_int(stet_value_get(result, "accepted")) > 0)
+            stet_buf_printf(r->out, ", %lld accepted",
+                            (long long)stet_value_as_int(stet_value_get(result, "accepted")));
         stet_buf_str(r->out, "; nothing was run\n");
         return;
     }
@@ -669,8 +672,9 @@ static void show_progress(void *ctx, int64_t done, int64_t total, const char *no
 static void recall_before(stet_project *project, stet_value *list) {
     stet_recall *r = stet_recall_open(project);
     for (size_t i = 0; i < stet_value_count(*list) && i < 20; i++) {
-        stet_value p = stet_value_retain(stet_value_at(*list, i)), error = stet_value_retain(stet_value_get(p, "error")),
-                   piece = stet_value_get(p, "piece"), node = stet_value_get(p, "node");
+        stet_value p = stet_value_retain(stet_value_at(*list, i)),
+                   error = stet_value_retain(stet_value_get(p, "error")), piece = stet_value_get(p, "piece"),
+                   node = stet_value_get(p, "node");
         stet_recall_add(r, stet_value_text(&piece, ""), stet_value_text(&node, ""), &error);
         stet_value_put(&p, "error", error);
         if (!stet_value_put_at(list, i, p))
@@ -698,8 +702,7 @@ stet_status piece_drive(stet_op_ctx *ctx, stet_drive_spec *spec, stet_value *res
         *result = stet_drive_outcome_value(&out);
         if (spec->output)
             stet_value_put(result, "outputShown", stet_value_bool(true));
-    }
-    else if (status == STET_CANCELLED) {
+    } else if (status == STET_CANCELLED) {
         stet_detail(err, "ran", stet_value_int((int64_t)out.report.ran));
         stet_hint(err, "what was done is stored; the next start goes on from there");
     }
