@@ -26,14 +26,14 @@ static void old_record(const char *bytes, size_t len, stet_buf *out) {
         stet_buf_clear(out);
 }
 
-/* From version 11 of the format to version 8: no row that says whom a change concerns has a checksum. */
+/* From version 12 of the format to version 8: no row that says whom a change concerns has a checksum. */
 static inline void without_reader_sums(stet_db *db) {
     stet_db_exec(db, "DELETE FROM space_meta WHERE name LIKE 'digest:%';"
                      "ALTER TABLE space_meta DROP COLUMN sum; ALTER TABLE place_index DROP COLUMN sum;"
                      "ALTER TABLE mirror DROP COLUMN sum; ALTER TABLE mirror_owner DROP COLUMN sum;"
                      "ALTER TABLE foreign_space DROP COLUMN sum; ALTER TABLE survey DROP COLUMN sum;"
                      "ALTER TABLE complete_branch DROP COLUMN sum;"
-                     "DROP TABLE place_digest; DROP TABLE name_digest;"
+                     "DROP TABLE place_digest; DROP TABLE name_digest; DROP INDEX action_accepted;"
                      "DELETE FROM space_meta WHERE name = 'places';"
                      "PRAGMA user_version=8");
 }

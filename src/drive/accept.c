@@ -57,9 +57,8 @@ static stet_status check_output(stet_value row, const char *node, stet_error *er
 }
 
 /* A word that is no node: is it a file that some node makes? */
-static stet_status check_file(const driver *d, const stet_process *g, const stet_piece *p, const char *word,
-                              stet_error *err) {
-    const char *piece = g ? g->piece : p->name;
+static stet_status check_file(const driver *d, const char *piece, const stet_process *g, const stet_piece *p,
+                              const char *word, stet_error *err) {
     char *path = drive_file_of(d, word);
     bool made = false;
     stet_status status = path ? drive_accept_file(d, g, p, path, &made, err) : STET_OK;
@@ -67,7 +66,7 @@ static stet_status check_file(const driver *d, const stet_process *g, const stet
         status = drive_no_target(d, piece, word, path, err);
         if (g && err && !stet_has_hint(err))
             stet_process_hint_node(g, drive_node_of(piece, word), err);
-        else if (err && !stet_has_hint(err))
+        else if (p && err && !stet_has_hint(err))
             stet_piece_hint_node(d->space, d->branch, p, drive_node_of(piece, word), err);
     }
     stet_free(path);
@@ -84,7 +83,7 @@ static stet_status check_stored(const driver *d, const stet_piece *p, const char
         status = check_output(row, node, err);
         stet_value_release(row);
     } else if (status == STET_NOT_FOUND) {
-        status = check_file(d, NULL, p, word, err);
+        status = check_file(d, p->name, NULL, p, word, err);
     } else if (err) {
         stet_error_move(err, &mine);
     }
@@ -110,7 +109,7 @@ static stet_status check_nodes(const driver *d, const char *piece, const stet_pr
                  (loaded || stet_piece_load(d->space, d->branch, piece, -1, &loaded, NULL) == STET_OK))
             status = check_stored(d, loaded, word, err);
         else
-            status = check_file(d, g, NULL, word, err);
+            status = check_file(d, piece, g, NULL, word, err);
     }
     stet_piece_free(loaded);
     return status;

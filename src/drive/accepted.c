@@ -100,7 +100,8 @@ static bool is_of(driver *d, int64_t action) {
     return of && wanted;
 }
 
-stet_status drive_count_accepted(driver *d, stet_sched_report *r, stet_error *err) {
+stet_status drive_count_accepted(driver *d, stet_error *err) {
+    stet_sched_report *r = &d->out->report;
     bool any = false;
     stet_standing all = {0};
     r->accepted = r->through = 0;

@@ -581,7 +581,7 @@ static stet_status settle(driver *d, bool first, stet_sched_report *r, stet_erro
     steps[n] = NULL;
     status = take_steps(d, steps, err);
     if (status == STET_OK)
-        status = drive_count_accepted(d, &d->out->report, err);
+        status = drive_count_accepted(d, err);
     d->out->stood = d->out->report.stood;
     r->accepted = d->out->report.accepted;
     r->through = d->out->report.through;
@@ -659,7 +659,8 @@ static stet_status drive(driver *d, stet_error *err) {
     if (status != STET_OK || (d->spec->send && !d->spec->send->settle))
         return status;
     if (d->spec->dry_run)
-        return take_steps(d, (drive_step *const[]){demand, drive_explain, note_absent, NULL}, err);
+        return take_steps(d, (drive_step *const[]){demand, drive_explain, drive_count_accepted, note_absent, NULL},
+                          err);
     status = take_steps(d, (drive_step *const[]){demand, d->spec->explain ? drive_explain : NULL, NULL}, err);
     if (status != STET_OK)
         return status;

@@ -160,7 +160,7 @@ STET_CHECKED stet_status drive_check_files(driver *d, stet_error *err);
 /* In result.c: settles once more, and adds what ran to the report, `ran` actions before it included. */
 STET_CHECKED stet_status drive_settle_again(driver *d, size_t ran, stet_error *err);
 /* In accepted.c: counts accepted actions of the piece, and what depends on them; they do not count as up to date. */
-STET_CHECKED stet_status drive_count_accepted(driver *d, stet_sched_report *r, stet_error *err);
+STET_CHECKED stet_status drive_count_accepted(driver *d, stet_error *err);
 /* Notes (the callback of the spec) that a document comes from an accepted action. */
 STET_CHECKED stet_status drive_note_accepted(driver *d, const stet_docname *name, stet_error *err);
 /* In drive.c: demands the output of one node, which must exist. */

@@ -237,12 +237,8 @@ static stet_value report_of(rerunning *r) {
     const struct {
         const char *name;
         size_t n;
-    } counts[] = {{"actions", r->total},
-                  {"compared", r->compared},
-                  {"leftOut", r->left_out},
-                  {"accepted", r->accepted},
-                  {"outdated", r->outdated},
-                  {"differ", r->differ}};
+    } counts[] = {{"actions", r->total},     {"compared", r->compared}, {"leftOut", r->left_out},
+                  {"accepted", r->accepted}, {"outdated", r->outdated}, {"differ", r->differ}};
     stet_value v = stet_value_object();
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         stet_value_put(&v, counts[i].name, stet_value_int((int64_t)counts[i].n));
@@ -258,8 +254,12 @@ static stet_value report_of(rerunning *r) {
 
 stet_status stet_rerun_project(stet_project *project, const stet_rerun_spec *spec, stet_value *report,
                                stet_error *err) {
-    rerunning r = {.spec = spec, .random = spec->seed, .wrong = stet_value_array(), .varying = stet_value_array(),
-                   .notes = stet_value_array(), .copy.of = project};
+    rerunning r = {.spec = spec,
+                   .random = spec->seed,
+                   .wrong = stet_value_array(),
+                   .varying = stet_value_array(),
+                   .notes = stet_value_array(),
+                   .copy.of = project};
     stet_scratch scratch;
     stet_status status = STET_OK;
     if (stet_drive_persist(project)) { /* otherwise nothing is recorded as up to date */

@@ -389,6 +389,6 @@ static stet_status give_uuid(stet_db *db, void *ctx, stet_error *err) {
 }
 
 const stet_db_migration stet_space_migrations[] = {
-    {step1, give_uuid}, {step2, NULL}, {step3, NULL}, {step4, NULL},  {step5, NULL},         {step6, NULL},
+    {step1, give_uuid}, {step2, NULL}, {step3, NULL}, {step4, NULL},  {step5, NULL},          {step6, NULL},
     {step7, give_sums}, {step8, NULL}, {step9, NULL}, {step10, NULL}, {step11, divide_names}, {step12, NULL}};
 const int stet_space_migration_count = sizeof stet_space_migrations / sizeof *stet_space_migrations;

@@ -7,8 +7,10 @@
 #define STET_CHECK_RERUN_SCHEMA                                                                                        \
     "{\"type\":\"object\",\"required\":[\"actions\",\"compared\",\"leftOut\",\"outdated\",\"differ\",\"wrong\"],"      \
     "\"additionalProperties\":false,\"properties\":{\"actions\":{\"type\":\"integer\"},\"compared\":{\"type\":"        \
-    "\"integer\"},\"leftOut\":{\"type\":\"integer\"},\"outdated\":{\"type\":\"integer\"},\"differ\":{\"type\":"        \
-    "\"integer\"},\"seed\":{\"type\":\"integer\"},\"commands\":{\"type\":\"boolean\"},\"varying\":{\"type\":\"array\"},\"notes\":{\"type\":\"array\"},\"wrong\":{\"type\":\"array\","       \
+    "\"integer\"},\"leftOut\":{\"type\":\"integer\"},\"accepted\":{\"type\":\"integer\"},\"outdated\":{\"type\":"      \
+    "\"integer\"},\"differ\":{\"type\":"                                                                               \
+    "\"integer\"},\"seed\":{\"type\":\"integer\"},\"commands\":{\"type\":\"boolean\"},\"varying\":{\"type\":"          \
+    "\"array\"},\"notes\":{\"type\":\"array\"},\"wrong\":{\"type\":\"array\","                                         \
     "\"items\":{\"type\":\"object\","                                                                                  \
     "\"required\":[\"space\",\"branch\",\"piece\",\"node\",\"differences\",\"unrecordedReads\"],\"properties\":{"      \
     "\"space\":{\"type\":\"string\"},\"branch\":{\"type\":\"string\"},\"piece\":{\"type\":\"string\"},\"node\":{"      \

@@ -593,6 +593,9 @@ void piece_render_outcome(stet_render *r, stet_value result) {
             stet_buf_printf(r->out,
                             restarts == 1 ? ", %zu effect runs at every start" : ", %zu effects run at every start",
                             restarts);
+        if (stet_value_as_int(stet_value_get(result, "accepted")) > 0)
+            stet_buf_printf(r->out, ", %lld accepted",
+                            (long long)stet_value_as_int(stet_value_get(result, "accepted")));
         stet_buf_str(r->out, "; nothing was run\n");
         return;
     }

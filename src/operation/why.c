@@ -473,6 +473,10 @@ static void add_all(const why *w, stet_value *rows) {
             add_reason(w, s->missing[i].action, &explained, rows);
     for (size_t i = 0; i < s->accepted.len && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
         add_action(w, s->accepted.at[i], &explained, rows);
+    /* Those that depend on an accepted action of this piece are told with it. */
+    for (size_t i = 0; i < s->through.len && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
+        if (!is_of_piece(w, &s->roots[s->through_of.at[i]]))
+            add_action(w, s->through.at[i], &explained, rows);
     for (size_t i = 0; i < s->stale.len && stet_value_count(*rows) < REASONS_MAX && piece_good(w->c); i++)
         if (s->roots[s->root_of.at[i]].failed || !is_of_piece(w, &s->roots[s->root_of.at[i]]))
             add_action(w, s->stale.at[i], &explained, rows);

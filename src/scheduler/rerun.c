@@ -227,9 +227,10 @@ stet_status stet_sched_rerun(stet_sched *s, int64_t action, stet_rerun *out, ste
     stet_arena arena = STET_ARENA_INIT;
     stet_action_record was;
     uint32_t id;
-    *out = (stet_rerun){
-        .outcome = STET_RERUN_OUTDATED, .row = stet_value_null(), .differences = stet_value_array(),
-        .unrecorded = stet_value_array()};
+    *out = (stet_rerun){.outcome = STET_RERUN_OUTDATED,
+                        .row = stet_value_null(),
+                        .differences = stet_value_array(),
+                        .unrecorded = stet_value_array()};
     stet_status status = stet_observe_get(s->space, action, &arena, &was, err);
     if (status == STET_OK) {
         char *piece = stet_piece_of_action(&was.key);
