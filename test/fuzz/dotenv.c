@@ -25,8 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             plain = plain && !strchr(stet_value_as_string(&one, NULL), '\'');
             stet_buf_printf(&again, "%s='%s'\n", stet_value_key_at(v, i, NULL), stet_value_as_string(&one, NULL));
         }
-        if (plain && (stet_dotenv_parse(stet_buf_cstr(&again), again.len, &back, NULL) != STET_OK ||
-                      !stet_value_equal(v, back)))
+        if (plain &&
+            (stet_dotenv_parse(stet_buf_cstr(&again), again.len, &back, NULL) != STET_OK || !stet_value_equal(v, back)))
             abort();
         if (plain)
             stet_value_release(back);
