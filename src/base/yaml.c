@@ -94,8 +94,8 @@ static stet_status plain(reader *r, const yaml_mark_t *at, const char *s, stet_v
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
     static const char *const trues[] = {"true", "True", "TRUE", NULL};
     static const char *const falses[] = {"false", "False", "FALSE", NULL};
-    static const char *const odd[] = {".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf", "+.INF", "-.inf",
-                                      "-.Inf", "-.INF", ".nan",  ".NaN",  ".NAN",  NULL};
+    static const char *const odd[] = {".inf",  ".Inf",  ".INF", "+.inf", "+.Inf", "+.INF", "-.inf",
+                                      "-.Inf", "-.INF", ".nan", ".NaN",  ".NAN",  NULL};
     bool integer, octal = s[0] == '0' && s[1] == 'o' && all_digits(s + 2, "01234567"),
                   hex = s[0] == '0' && s[1] == 'x' && all_digits(s + 2, "0123456789abcdefABCDEF");
     if (is_ambiguous(s))
@@ -197,8 +197,7 @@ static stet_status begin(reader *r, const yaml_event_t *e, bool mapping) {
     if (r->levels.len >= MAX_DEPTH)
         return stet_fail(r->err, STET_LIMIT, "line %zu, column %zu: more than %d levels", e->start_mark.line + 1,
                          e->start_mark.column + 1, MAX_DEPTH);
-    *stet_vec_add(&r->levels) =
-        (level){mapping ? stet_value_object() : stet_value_array(), stet_value_null(), false};
+    *stet_vec_add(&r->levels) = (level){mapping ? stet_value_object() : stet_value_array(), stet_value_null(), false};
     return STET_OK;
 }
 

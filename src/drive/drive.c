@@ -485,8 +485,8 @@ static void note_unmatched(driver *d, const char *pattern, const char *directory
     stet_buf shown = STET_BUF(0);
     stet_glob_show(pattern, &shown);
     if (directory) {
-        stet_fail(&what, STET_NOT_FOUND, "the pattern \"%s\" matches no file, but the directory %s", stet_buf_cstr(&shown),
-                  directory);
+        stet_fail(&what, STET_NOT_FOUND, "the pattern \"%s\" matches no file, but the directory %s",
+                  stet_buf_cstr(&shown), directory);
         stet_hint(&what,
                   "patterns give files; \"%s/**\" gives those in it and below, and a path without wildcards names a "
                   "directory as a whole",

@@ -287,7 +287,7 @@ stet_status drive_set_up_again(driver *d, const stet_piece *p, bool own, stet_er
     stet_status status = inspect_file(d->project, path, &file, err);
     if (status == STET_OK)
         status = is_set_up(d, p, &file) ? adjust(d, p, stet_value_null(), own, err)
-                                     : set_up_from(d, &file, p, &piece, own, err);
+                                        : set_up_from(d, &file, p, &piece, own, err);
     if (status != STET_OK)
         stet_fail_in(err, "the pattern of piece \"%s\"", p->name);
     forget(&file);
@@ -377,7 +377,7 @@ static stet_status set_up_given(driver *d, pattern_file *file, stet_error *err) 
         before = NULL;
     }
     status = is_set_up(d, before, file) ? adjust(d, before, stet_value_null(), true, err)
-                                     : set_up_from(d, file, before, &d->piece, true, err);
+                                        : set_up_from(d, file, before, &d->piece, true, err);
     stet_piece_free(before);
     if (status == STET_OK && !spec->piece && (!known || strcmp(known, d->piece) != 0))
         status = remember_piece(d, file, err);

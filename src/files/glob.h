@@ -22,7 +22,7 @@
 #include "base/buf.h"
 
 #define STET_GLOB_MAX     4096
-#define STET_GLOB_EXCEPT  '\x1f'   /* begins an exception, with a "!" behind it */
+#define STET_GLOB_EXCEPT  '\x1f' /* begins an exception, with a "!" behind it */
 #define STET_GLOB_EXCEPTS "\x1f!"
 
 /* The length of the pattern without its exceptions. */

@@ -84,7 +84,7 @@ static stet_value convert_value(stet_value v) {
 /* Members of a TOML node that are copied to the module of a command, and those that are copied to the node. */
 static const char *const command_members[] = {"depfile",       "env",     "cwd",        "stdout",  "stdin",
                                               "cache",         "timeout", "max-memory", "max-cpu", "max-file-size",
-                                              "allow-outside", "scripts", "place",   "vars"};
+                                              "allow-outside", "scripts", "place",      "vars"};
 static const char *const node_members[] = {"kind",           "onRestart",    "debounceMs", "throttleMs",
                                            "noDebounce",     "verifier",     "title",      "description",
                                            "argumentSchema", "resultSchema", "metadata"};
@@ -236,8 +236,8 @@ static bool waits_for_value(void *ctx, stet_value binding, stet_pathref place) {
         const char *s = stet_value_as_string(&text, &len), *slash = s ? memchr(s, '/', len) : NULL;
         size_t n = slash ? (size_t)(slash - s) : len;
         if (s && stet_value_find(w->c->absent, s, n, NULL))
-            toml_problem(w->c, "give this node the same `when`", "node \"%.*s\" is left out: its `when` is false", (int)n,
-                         s);
+            toml_problem(w->c, "give this node the same `when`", "node \"%.*s\" is left out: its `when` is false",
+                         (int)n, s);
         else if (s)
             check_value(w->c, s, len, n);
         if (s && w->id)

@@ -150,7 +150,7 @@ void toml_look_beside(toml_converter *c, stet_value *nodes) {
             stet_value_put(&item, "distinct", stet_value_retain(other->templates));
             add_to_module(nodes, reader->at, "beside", item);
             add_input(c, nodes, reader->at, other->node);
-            *stet_vec_add(&c->edges) = (toml_edge){.from = reader->node, .to = other->node};
+            *stet_vec_add(&c->edges) = (toml_edge){reader->node, other->node, NULL, NULL, false};
         }
     stet_value_release(before);
     stet_vec_release(&lists);

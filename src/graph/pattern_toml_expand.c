@@ -172,7 +172,8 @@ static void check_values(toml_converter *c, const merged *m, const toml_scope *s
         if (!stet_value_find(s->own, key, len, NULL))
             continue;
         go_to(c, m, stet_value_find(m->members, "each", 4, NULL) ? "each" : "files");
-        toml_problem(c, "give the file another name", "\"%.100s\" is the name of a file and of a value of the node", key);
+        toml_problem(c, "give the file another name", "\"%.100s\" is the name of a file and of a value of the node",
+                     key);
     }
 }
 
@@ -212,9 +213,8 @@ static void set_env(toml_converter *c, stet_value *node) {
 }
 
 static bool is_left_alone(const char *key) {
-    static const char *const names[] = {"command", "javascript",     "ref",          "metadata",
-                                        "files",   "each",           "produces",     "depfile",
-                                        "inputs",  "argumentSchema", "resultSchema", "vars"};
+    static const char *const names[] = {"command",  "javascript", "ref",    "metadata",       "files",        "each",
+                                        "produces", "depfile",    "inputs", "argumentSchema", "resultSchema", "vars"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], key) == 0)
             return true;
@@ -314,8 +314,8 @@ static void note_origins(toml_converter *c, const merged *m, const char *id, siz
 static bool add_node(toml_converter *c, const merged *m, const char *id, size_t len, stet_value node,
                      const char *whole) {
     bool own = len == m->name_len && memcmp(id, m->name, len) == 0,
-         taken = stet_value_find(c->nodes, id, len, NULL) || ((!own || (m->many && !whole)) &&
-                                                              stet_value_find(c->raw, id, len, NULL));
+         taken = stet_value_find(c->nodes, id, len, NULL) ||
+                 ((!own || (m->many && !whole)) && stet_value_find(c->raw, id, len, NULL));
     if (!own && !stet_name_valid(id, len)) {
         go_to(c, m, m->many ? stet_value_find(m->members, "foreach", 7, NULL) ? "foreach" : "matrix" : "name");
         toml_problem(c, "say name = \"...\" with letters, digits, \"_\", \"-\" and \".\", at most 200 bytes",

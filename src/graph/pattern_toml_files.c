@@ -318,7 +318,8 @@ void toml_convert_files(toml_converter *c, const char *member, stet_value files,
             stet_value_remove(inputs, key, len);
         }
         if (is_except(v))
-            toml_problem(c, "write a list: [\"src/*.c\", \"!src/gen.c\"]; a file whose name begins with ! is \"./!NAME\"",
+            toml_problem(c,
+                         "write a list: [\"src/*.c\", \"!src/gen.c\"]; a file whose name begins with ! is \"./!NAME\"",
                          "\"!\" begins what is left out of a list");
         char *except = stet_value_type(v) == STET_TYPE_ARRAY ? except_of(c, v) : NULL;
         c->except = except;

@@ -65,12 +65,12 @@ typedef struct toml_converter {
     size_t len;
     const stet_pattern_checks *checks; /* or NULL: no other file can be read */
     STET_VEC(toml_file) files;
-    STET_VEC(size_t) order;   /* of files: what a file includes comes before it */
+    STET_VEC(size_t) order;     /* of files: what a file includes comes before it */
     STET_VEC(size_t) including; /* files that are being included, each by the one before */
-    size_t in;                /* the file that problems are about while the pattern is expanded */
-    bool expanding;           /* `at` is a place in files.at[in]; otherwise a place in `root`, and has an origin */
-    STET_VEC(toml_file) data; /* files of parameters and variables, without text and root */
-    stet_map origins;         /* "ID" and "ID/MEMBER" -> index in origin */
+    size_t in;                  /* the file that problems are about while the pattern is expanded */
+    bool expanding;             /* `at` is a place in files.at[in]; otherwise a place in `root`, and has an origin */
+    STET_VEC(toml_file) data;   /* files of parameters and variables, without text and root */
+    stet_map origins;           /* "ID" and "ID/MEMBER" -> index in origin */
     STET_VEC(toml_origin) origin;
     stet_value vars, templates, raw; /* of all files, as written; raw: the nodes */
     stet_map where;                  /* "vars/NAME", "templates/NAME", "nodes/NAME" -> its file */
@@ -79,8 +79,8 @@ typedef struct toml_converter {
     STET_VEC(const char *) filling;  /* vars that are being filled in */
     stet_value groups;               /* nodes with `matrix` or `foreach`: {NAME: [ID...]} */
     stet_value absent;               /* nodes whose `when` is false: {NAME: true} */
-    const char *project;    /* its root, or NULL: not known */
-    stet_value root, nodes; /* as read */
+    const char *project;             /* its root, or NULL: not known */
+    stet_value root, nodes;          /* as read */
     stet_value problems;
     stet_map paths;  /* path -> index in outs */
     stet_map names;  /* "NODE/NAME" -> index in outs */
@@ -115,10 +115,11 @@ typedef struct toml_scope {
     stet_value vars;   /* of the node and its template */
 } toml_scope;
 enum {
-    TOML_FILL_TEXT = 1,   /* numbers and booleans become texts */
-    TOML_FILL_PATH = 2,   /* values with braces are refused: they would be taken for names */
-    TOML_FILL_STRICT = 4, /* a name that stands for nothing is a problem; otherwise only one that looks like a mistake */
-    TOML_FILL_DOLLAR = 8, /* a value that begins with a dollar is no reference */
+    TOML_FILL_TEXT = 1, /* numbers and booleans become texts */
+    TOML_FILL_PATH = 2, /* values with braces are refused: they would be taken for names */
+    TOML_FILL_STRICT =
+        4, /* a name that stands for nothing is a problem; otherwise only one that looks like a mistake */
+    TOML_FILL_DOLLAR = 8,   /* a value that begins with a dollar is no reference */
     TOML_FILL_OWN_LAST = 16 /* a name of the node's own is left alone only if nothing else has it */
 };
 /* The same value with names filled in, at any depth. A text that is one name alone becomes that value, and in a list the

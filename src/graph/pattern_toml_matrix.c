@@ -103,8 +103,8 @@ static bool add_axis(toml_converter *c, stet_value *list, const char *key, size_
     size_t mark = toml_enter(c, key, len);
     bool fine = stet_value_type(values) == STET_TYPE_ARRAY;
     if (!fine)
-        toml_problem(c, "write a list of values, or \"{NAME}\" of a list in [vars]", "\"%.100s\" of `matrix` is no list",
-                     key);
+        toml_problem(c, "write a list of values, or \"{NAME}\" of a list in [vars]",
+                     "\"%.100s\" of `matrix` is no list", key);
     for (size_t i = 0; fine && i < stet_value_count(*list); i++)
         for (size_t k = 0; k < stet_value_count(values); k++) {
             stet_value one = stet_value_retain(stet_value_at(*list, i));

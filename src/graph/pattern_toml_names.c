@@ -263,8 +263,9 @@ static void check_braces(toml_converter *c, stet_value v, const char *name, size
     size_t n;
     const char *s = stet_value_type(v) == STET_TYPE_STRING ? stet_value_as_string(&v, &n) : NULL;
     if ((how & TOML_FILL_PATH) && s && (memchr(s, '{', n) || memchr(s, '}', n)))
-        toml_problem(c, "use a value without braces", "the value of {%.*s}, \"%.200s\", has braces, and is part of a path",
-                     (int)(len < 100 ? len : 100), name, s);
+        toml_problem(c, "use a value without braces",
+                     "the value of {%.*s}, \"%.200s\", has braces, and is part of a path", (int)(len < 100 ? len : 100),
+                     name, s);
 }
 
 /* As a value of a member of its own. */
@@ -343,12 +344,13 @@ static stet_value fill_text(toml_converter *c, const toml_scope *s, stet_value t
             if (!toml_text_of(v, &out) && !wrong) {
                 wrong = true;
                 bool list = stet_value_type(v) == STET_TYPE_ARRAY;
-                toml_problem(c, list ? "write it as a text of its own, or name one element: {NAME.0}"
-                                     : "name one of its members: {NAME.KEY}",
+                toml_problem(c,
+                             list ? "write it as a text of its own, or name one element: {NAME.0}"
+                                  : "name one of its members: {NAME.KEY}",
                              "{%.*s} is %s, and stands within a text", (int)(name_len < 100 ? name_len : 100), p + 1,
-                             list                                       ? "a list"
+                             list                                     ? "a list"
                              : stet_value_type(v) == STET_TYPE_OBJECT ? "a table"
-                                                                        : "null");
+                                                                      : "null");
             }
         }
         stet_value_release(v);
@@ -452,8 +454,7 @@ static stet_value take_names(toml_converter *c, const toml_scope *s, stet_value 
             stet_value words = stet_value_array();
             bool list = stet_value_type(v) == STET_TYPE_ARRAY;
             if (flatten(v, &words, 0))
-                stet_value_put_n(vars, name, n,
-                                 stet_value_retain(list ? words : stet_value_at(words, 0)));
+                stet_value_put_n(vars, name, n, stet_value_retain(list ? words : stet_value_at(words, 0)));
             else
                 toml_problem(c, "name one of its members: {NAME.KEY}", "{%.*s} is no text, number or list of these",
                              (int)(n < 100 ? n : 100), name);

@@ -61,7 +61,8 @@ static bool read_named(toml_converter *c, const char *name, size_t len, toml_fil
 }
 
 /* Calls `take` for each path of a member that is one path or a list of paths. */
-static void each_path(toml_converter *c, const char *member, void (*take)(toml_converter *c, const char *s, size_t len)) {
+static void each_path(toml_converter *c, const char *member,
+                      void (*take)(toml_converter *c, const char *s, size_t len)) {
     stet_value v;
     if (!stet_value_find(c->files.at[c->in].root, member, strlen(member), &v))
         return;
@@ -208,8 +209,8 @@ static void take_data(toml_converter *c, const char *name, size_t len, bool env)
         return;
     stet_error err = STET_ERROR_INIT;
     stet_value v = stet_value_null();
-    stet_status status = env ? stet_dotenv_parse(text.data ? text.data : "", text.len, &v, &err)
-                             : parse_params(&f, &text, &v, &err);
+    stet_status status =
+        env ? stet_dotenv_parse(text.data ? text.data : "", text.len, &v, &err) : parse_params(&f, &text, &v, &err);
     bool empty = status == STET_OK && stet_value_type(v) == STET_TYPE_NULL;
     if (status != STET_OK)
         toml_problem(c, stet_has_hint(&err) ? err.hint : "correct the file", "%.200s: %s", f.shown, err.message);

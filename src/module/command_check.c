@@ -8,9 +8,9 @@
 #include "module/command.h"
 
 static const char *const members[] = {
-    "type",          "argv",          "shell",   "produces", "files",          "depfile",      "env",
-    "cwd",           "stdout",        "stdin",   "timeout",  "cache",          "max-memory",   "max-cpu",
-    "max-file-size", "allow-outside", "scripts", "place",    "vars",           "argumentSchema", "resultSchema", "metadata"};
+    "type",    "argv",  "shell",   "produces",       "files",        "depfile", "env",           "cwd",
+    "stdout",  "stdin", "timeout", "cache",          "max-memory",   "max-cpu", "max-file-size", "allow-outside",
+    "scripts", "place", "vars",    "argumentSchema", "resultSchema", "metadata"};
 
 static const char *text_of(const stet_value *v, size_t *len) {
     size_t n;
@@ -131,8 +131,9 @@ stet_status command_check(stet_value d, stet_value node, stet_error *err) {
             fine = name && env_name(name, sign ? (size_t)(sign - name) : len);
         }
         if (!fine)
-            return wrong(err, "env", "is neither a list of names nor an object of strings",
-                         "write [\"CC\"] to pass variables on, or {\"CC\": \"gcc\"} to set them; [\"CC\", \"A=b\"] does both");
+            return wrong(
+                err, "env", "is neither a list of names nor an object of strings",
+                "write [\"CC\"] to pass variables on, or {\"CC\": \"gcc\"} to set them; [\"CC\", \"A=b\"] does both");
     }
     if (stet_value_find(d, "vars", 4, &v) && (stet_value_type(v) != STET_TYPE_OBJECT || !all_words(v)))
         return wrong(err, "vars", "is no object of texts, numbers, booleans and lists of these",

@@ -683,13 +683,15 @@ static stet_status take_places(evaluation *e, stet_value d) {
 }
 
 /* Is it one name, with parts that are filled in? Then no character of these is a wildcard, a quote or a blank of a shell
- * string. */
-static bool is_name_form(const char *word) {
+ * string. What is filled in from `vars` is as if it was written there. */
+static bool is_name_form(const char *word, stet_value vars) {
     bool filled = false;
     for (const char *p = word; *p; p++) {
         const char *end = *p == '{' ? strchr(p, '}') : NULL;
         bool plain = (*p >= '0' && *p <= '9') || ((*p | 0x20) >= 'a' && (*p | 0x20) <= 'z') || strchr("./_-", *p);
         if (!end && !plain)
+            return false;
+        if (end && stet_value_find(vars, p + 1, (size_t)(end - p) - 1, NULL))
             return false;
         filled |= end != NULL;
         p = end ? end : p;
@@ -720,12 +722,13 @@ static stet_status evaluate(stet_run *run, const char *root, const char *lists, 
             command_words_add(&out->argv, stet_strdup("-c"));
             command_fill_shell(&filler, stet_value_as_string(&v, NULL), &out->argv);
         } else {
-            stet_value argv = stet_value_get(d, "argv");
+            stet_value argv = stet_value_get(d, "argv"), vars = stet_value_get(d, "vars");
             for (size_t i = 0; i < stet_value_count(argv); i++) {
                 stet_value word = stet_value_at(argv, i);
+                const char *text = stet_value_as_string(&word, NULL);
                 size_t before = out->argv.len;
-                command_fill_word(&filler, stet_value_as_string(&word, NULL), &out->argv);
-                for (size_t k = before; k < out->argv.len && is_name_form(stet_value_as_string(&word, NULL)); k++)
+                command_fill_word(&filler, text, &out->argv);
+                for (size_t k = before; k < out->argv.len && is_name_form(text, vars); k++)
                     command_words_add(&out->filled, stet_strdup(out->argv.at[k]));
             }
         }

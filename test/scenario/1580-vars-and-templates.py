@@ -122,6 +122,35 @@ edit("params.yaml", "off: false", "off: true")
 r = answer("run", cwd=root)
 t("one of them does not", r.get("ran") == 1 and not read("out/both").startswith("only"), r)
 
+# What is filled in counts as if it was written in the command: files that it names are inputs.
+put("tool.sh", "cat \"$1\" > out/tool; echo {} >> out/tool\n".format("tool"))
+put("data.txt", "data\n")
+put("in/a.txt", "a\n")
+put("named.toml", """name = "named"
+[vars]
+tool = ["sh", "tool.sh"]
+file = "data.txt"
+script = "import glob; print([open(f).read() for f in sorted(glob.glob('in/*.txt'))])"
+[nodes.tool]
+command = ["{tool}", "{file}"]
+produces = "out/tool"
+[nodes.script]
+command = ["python3", "-c", "{script}"]
+stdout = "text"
+[nodes.shell]
+command = "cat {file} > {out}"
+produces = "out/shell"
+""")
+named = lambda: answer("run", "named.toml", cwd=root).get("ran")
+t("commands with files in vars", named() == 3)
+put("tool.sh", files["tool.sh"] + "\n")
+t("a script that a var names", named() == 1)
+put("data.txt", "other\n")
+t("a file that a var names", named() == 2 and read("out/tool") == "other\ntool\n" and read("out/shell") == "other\n", read("out/tool"))
+put("in/b.txt", "b\n")
+t("a pattern in a var", named() == 1 and "b" in answer("get", "piece:named/script", cwd=root).get("value", {}).get("stdout", ""), answer("get", "piece:named/script", cwd=root))
+t("nothing more", named() == 0)
+
 # Files by another way: removed, replaced by a link, of another format.
 (root / "lib/more.toml").unlink()
 r = stet("run", cwd=root)

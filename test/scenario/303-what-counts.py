@@ -26,7 +26,7 @@ def put(name, text):
 def pattern(**change):
     """One node of each kind; `change` says what differs from the first time."""
     c = {"text": "({a}) => a.n + 1", "export": "f", "timeMs": 5000, "ref": "add", "constant": 1, "cell": "argument/n", "child": 1, "function": "echo+2", "schema": {}, "result": {},
-         "title": "one", "n": 1, "c": 1, "word": "one", "out": "out.txt", "cwd": ".", "set": "1", "seconds": 60, "debounce": 0, "whole": {}, "indent": None,
+         "title": "one", "n": 1, "c": 1, "word": "one", "out": "out.txt", "cwd": ".", "set": "1", "seconds": 60, "var": "a", "debounce": 0, "whole": {}, "indent": None,
          "py": "f", "python": "venv/bin/python", "pyMs": 60000} | change
     node = lambda id, module, inputs, **more: {"id": id, "module": module, "inputs": inputs, **more}
     js = lambda implementation, **more: {"type": "javascript", "implementation": implementation, **more}
@@ -41,7 +41,7 @@ def pattern(**change):
              node("link", {"type": "ref", "ref": "value"}, {"value": {"/": {"link@1": {"id": "later"}}}}),
              node("far", {"type": "ref", "ref": "value"}, {"value": {"/": {"link@1": {"id": "rates", "space": "prices"}}}}),
              node("space", {"type": "ref", "ref": "value"}, {"value": {"/": {"link@1": {"id": "rates", "space": "absent"}}}}),
-             node("set", {"type": "command", "argv": ["true"], "env": {"FIXED": c["set"]}, "timeout": c["seconds"], "cwd": c["cwd"]}, {}),
+             node("set", {"type": "command", "argv": ["true", "{v}"], "vars": {"v": c["var"]}, "env": {"FIXED": c["set"]}, "timeout": c["seconds"], "cwd": c["cwd"]}, {}),
              node("cell", {"type": "ref", "ref": "add"}, [{"$": "c"}, 1]),
              node("map", {"type": "ref", "ref": "map", "pattern": child}, {"list": [1]}),
              node("choose", {"type": "ref", "ref": "ifElse"}, [True, {"$": "argument/n"}, {"$": "argument/other"}]),
@@ -143,6 +143,7 @@ CHANGES = {
     ("ref", "child pattern of map"): (lambda: P(child=2), "map"),
     ("ref", "branch that a condition does not take"): (lambda: stet("set", "piece:p:argument/other", "9"), "choose"),
     ("command", "words of the command"): (lambda: P(word="two"), "command"),
+    ("command", "value of `[vars]`, `matrix` or a parameter that its words name"): (lambda: P(var="b"), "set"),
     ("command", "declared input file"): (lambda: put("in.txt", "changed\n"), "command"),
     ("command", "file in a dependency file"): (lambda: put("head.txt", "changed\n"), "command"),
     ("command", "dependency file itself"): (lambda: put("out.d", "out.txt: nothing\n"), "command"),
