@@ -311,7 +311,8 @@ PyMODINIT_FUNC PyInit__stet(void);
 PyMODINIT_FUNC PyInit__stet(void) {
     PyObject *module = PyModule_Create(&definition);
     if (module && PyModule_AddStringConstant(module, "version", stet_version()) == 0 && stet_py_persist_init(module) &&
-        stet_py_project_init(module) && stet_py_context_init(module) && stet_py_space_init(module) && stet_py_tx_init(module))
+        stet_py_project_init(module) && stet_py_context_init(module) && stet_py_space_init(module) &&
+        stet_py_tx_init(module))
         return module;
     Py_XDECREF(module);
     return NULL;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Calls that could read the project through a directory above it, its home directory, or a path in a script or an argument, run each time; others are kept."""
 import json, os, pathlib, threading, time
-from tap import STET, answer, finish, stet, t
+from tap import answer, finish, stet, t
 
 TOP = pathlib.Path.cwd().resolve()
 HERE = TOP / "home/project"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The output of jobs, kept from their start on, and the progress that they report; of jobs here and of a worker's."""
-import json, os, pathlib, subprocess, threading, time
+import json, os, pathlib, subprocess, time
 from tap import STET, answer, finish, stet, t
 
 HERE = pathlib.Path.cwd().resolve()
