@@ -63,8 +63,8 @@ static double run(stet_project *p, const char *hub, int v) {
         stet_call *c;
         stet_call_arg arg = {.value = stet_value_int(i)};
         snprintf(function, sizeof function, "dml+exec://stet-exec-local/true?stdin=null&v=%d", v);
-        must(stet_calls_node(
-                 r, &(stet_calls_node_spec){.root = ".", .function = function, .args = &arg, .count = 1}, &node, &err),
+        must(stet_calls_node(r, &(stet_calls_node_spec){.root = ".", .function = function, .args = &arg, .count = 1},
+                             &node, &err),
              "node");
         must(stet_executor_start(x, &(stet_call_request){.node = node, .cache = true}, ended, NULL, &c, &err), "start");
         open_calls++;
@@ -122,8 +122,8 @@ int main(void) {
         kill(pids[i], SIGTERM);
     for (int i = 0; i < WORKERS; i++)
         waitpid(pids[i], NULL, 0);
-    printf("calls of /bin/true: %.0f/s over PostgreSQL with %d workers on this machine; %.0f/s without a hub\n", CALLS / far,
-           WORKERS, CALLS / local);
+    printf("calls of /bin/true: %.0f/s over PostgreSQL with %d workers on this machine; %.0f/s without a hub\n",
+           CALLS / far, WORKERS, CALLS / local);
     stet_project_close(p);
     snprintf(command, sizeof command, "%s/test/postgres pg stop", getenv("STET_SOURCE"));
     return system(command) == 0 ? 0 : 1;

@@ -12,12 +12,12 @@
 #include "os/clock.h"
 #include "os/proc.h"
 
-#define TICK_MS 50   /* how often a repository is looked at for news */
-#define SCAN_MS 1000 /* and how often at least for leases that ran out */
-#define SAY_MS  10000
-#define TIDY_MS (3600 * 1000) /* how often finished claims are looked at */
-#define LOOK_MS 500           /* how often a call is looked at while nothing is heard of it */
-#define SEARCH_MAX 4096       /* how many open calls are looked through for one that fits */
+#define TICK_MS    50   /* how often a repository is looked at for news */
+#define SCAN_MS    1000 /* and how often at least for leases that ran out */
+#define SAY_MS     10000
+#define TIDY_MS    (3600 * 1000) /* how often finished claims are looked at */
+#define LOOK_MS    500           /* how often a call is looked at while nothing is heard of it */
+#define SEARCH_MAX 4096          /* how many open calls are looked through for one that fits */
 
 typedef struct held {
     stet_orch_held job;
@@ -251,8 +251,7 @@ static void scan(worker *w, bool *busy) {
     stet_error err = STET_ERROR_INIT;
     int64_t now = stet_clock_monotonic_us() / 1000, news = stet_hub_news(w->orch.hub);
     *busy = false;
-    if (w->draining || w->held.len >= w->o->jobs ||
-        (news == w->news && w->scanned_ms && now - w->scanned_ms < SCAN_MS))
+    if (w->draining || w->held.len >= w->o->jobs || (news == w->news && w->scanned_ms && now - w->scanned_ms < SCAN_MS))
         return;
     w->news = news;
     w->scanned_ms = now;
