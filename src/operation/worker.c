@@ -135,7 +135,7 @@ static const stet_param worker_params[] = {
      .type = STET_PARAM_STRING,
      .flags = STET_PARAM_REPEATED,
      .metavar = "NAME",
-     .summary = "This worker has what calls with label=NAME ask for"},
+     .summary = "This worker has what calls with needs=NAME ask for"},
     {.name = "jobs",
      .letter = 'j',
      .type = STET_PARAM_INT,

@@ -79,8 +79,8 @@ r = answer("call", "run", "--sh", "echo 5", **alice)
 t("a call of a project whose configuration names the hub", r.get("value") == 5, r)
 r = stet("call", "run", "--sh", "exit 3", **alice)
 t("a failure comes back", r.returncode == 1 and "3" in r.stdout + r.stderr, r.stdout + r.stderr)
-t("a call for a label that the worker has", answer("call", "run", "--with", "label=gpu", "--sh", "echo 6", **alice).get("value") == 6)
-other = answer("call", "run", "--with", "label=tpu", "--sh", "echo 7", "--detach", **alice)["id"]
+t("a call for a label that the worker has", answer("call", "run", "--with", "needs=gpu", "--sh", "echo 6", **alice).get("value") == 6)
+other = answer("call", "run", "--with", "needs=tpu", "--sh", "echo 7", "--detach", **alice)["id"]
 t("one behind a call that nobody may take", answer("call", "run", "--sh", "echo 8", **alice).get("value") == 8)
 t("which waits", answer("hub", "status", HUB).get("queued") == 1)
 stet("call", "cancel", other, **alice)
