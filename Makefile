@@ -78,7 +78,7 @@ FUZZBIN  := $(FUZZSRC:test/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCHSRC := $(sort $(wildcard bench/*.c))
 BENCHBIN := $(BENCHSRC:%.c=$(BUILD)/%)
 
-.PHONY: all objects programs python fuzz-programs bench-programs demo test test-programs sanitize sanitize-threads lint lint-scripts cppcheck tidy warnings format format-check fuzz bench soak model coverage deps-graph install uninstall wheel clean help docs setup setup-test setup-dev
+.PHONY: all objects programs python fuzz-programs bench-programs demo test test-programs sanitize sanitize-threads lint lint-scripts cppcheck tidy warnings format format-check fuzz bench soak model coverage test-cluster deps-graph install uninstall wheel clean help docs setup setup-test setup-dev
 .SECONDARY:
 
 all: programs python
@@ -177,6 +177,11 @@ soak: setup-test
 	@$(MAKE) --no-print-directory -j$(JOBS) programs test-programs
 	@STET_TEST_LONG=1 test/run --build $(abspath $(BUILD)) --jobs $(JOBS) --timeout 36000 --filter '$(FILTER)' crash property
 
+# Hubs against real servers, at length: the server is killed 50 times under load.
+test-cluster: setup-test
+	@$(MAKE) --no-print-directory -j$(JOBS) programs $(BUILD)/test/property/hub
+	@STET_TEST_LONG=1 test/run --build $(abspath $(BUILD)) --jobs $(JOBS) --timeout 3600 --filter '^(property/hub|scenario/15[45])' property scenario
+
 # The protocol of claims and leases, checked by Spin; LONG=1 searches further.
 model: setup-test
 	@LONG='$(LONG)' model/check
@@ -250,6 +255,7 @@ help:
 	@echo 'make fuzz         every fuzzer, FUZZ_SECONDS=30 each'
 	@echo 'make bench        measurements against peers; FILTER=REGEX some of them'
 	@echo 'make soak         long property and crash tests'
+	@echo 'make test-cluster long tests of hubs against a PostgreSQL server that the tests start'
 	@echo 'make model        check the model of claims and leases'
 	@echo 'make coverage     line coverage in build/coverage/html'
 	@echo 'make deps-graph   the include graph between folders; fails on an upward edge'

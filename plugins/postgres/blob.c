@@ -101,7 +101,8 @@ stet_status pg_get_blob(stet_hub *h, stet_hash hash, int64_t offset, stet_hub_si
         size_t from = (size_t)offset % PART;
         pg_arg_int(&a, upload);
         pg_arg_int(&a, offset / (int64_t)PART);
-        status = pg_ask_again(p, "SELECT bytes FROM blob_part WHERE upload = $1::bigint AND n = $2::bigint", &a, &r, err);
+        status =
+            pg_ask_again(p, "SELECT bytes FROM blob_part WHERE upload = $1::bigint AND n = $2::bigint", &a, &r, err);
         if (status != STET_OK)
             return status;
         size_t len = PQntuples(r) == 1 ? (size_t)PQgetlength(r, 0, 0) : 0;

@@ -101,10 +101,9 @@ static stet_status add_bytes(void *ctx, const void *bytes, size_t len, stet_erro
 
 stet_status pg_check(stet_hub *h, stet_buf *problems, size_t *found, stet_error *err) {
     looking l = {.problems = problems};
-    stet_status status =
-        pg_each(h->ctx,
-                "SELECT id, type::bigint, lost, bytes, (SELECT count(*) FROM edge WHERE parent = number) FROM object",
-                NULL, look_at_object, &l, err);
+    stet_status status = pg_each(
+        h->ctx, "SELECT id, type::bigint, lost, bytes, (SELECT count(*) FROM edge WHERE parent = number) FROM object",
+        NULL, look_at_object, &l, err);
     if (status == STET_OK)
         status = pg_each(h->ctx, "SELECT key FROM claim WHERE sha256(body) <> version", NULL, look_at_claim, &l, err);
     if (status == STET_OK)

@@ -15,11 +15,12 @@ stet_status pg_get_claim(stet_hub *h, stet_hash key, bool *there, stet_hub_claim
     pg_args a = {0};
     pg_arg_id(&a, &key);
     *there = false;
-    stet_status status = pg_ask_again(h->ctx,
-                                      "SELECT version, phase::bigint, lease_ms - now_ms(), changed_ms, n.id, r.id, body "
-                                      "FROM claim LEFT JOIN object n ON n.number = node LEFT JOIN object r ON r.number "
-                                      "= result WHERE key = $1::bytea",
-                                      &a, &r, err);
+    stet_status status =
+        pg_ask_again(h->ctx,
+                     "SELECT version, phase::bigint, lease_ms - now_ms(), changed_ms, n.id, r.id, body "
+                     "FROM claim LEFT JOIN object n ON n.number = node LEFT JOIN object r ON r.number "
+                     "= result WHERE key = $1::bytea",
+                     &a, &r, err);
     if (status != STET_OK)
         return status;
     if (PQntuples(r) == 1) {

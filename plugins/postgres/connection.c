@@ -8,8 +8,8 @@
  */
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <endian.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

@@ -279,8 +279,7 @@ stet_status pg_put(void *ctx, const stet_pack *pack, const stet_ref_swap *swaps,
     packed k = {.p = ctx};
     stet_error inner = STET_ERROR_INIT;
     int tries = 0;
-    stet_status status =
-        pack->count ? stet_pack_each(pack->bytes.data, pack->bytes.len, add, &k, &inner) : STET_OK;
+    stet_status status = pack->count ? stet_pack_each(pack->bytes.data, pack->bytes.len, add, &k, &inner) : STET_OK;
     while (status == STET_OK) {
         status = put_once(&k, swaps, count, &inner);
         if (status == STET_OK || !pg_try_again(k.p, &tries, &inner))
@@ -320,11 +319,12 @@ stet_status pg_refs(stet_hub *h, const char *prefix, stet_refs *out, stet_error 
 }
 
 #define UNNAMED                                                                                                        \
-    "touched_ms <= $1::bigint AND NOT EXISTS (SELECT FROM edge WHERE child = o.number) AND NOT EXISTS (SELECT FROM "  \
-    "ref WHERE target = o.number) AND NOT EXISTS (SELECT FROM claim WHERE node = o.number) AND NOT EXISTS (SELECT "   \
+    "touched_ms <= $1::bigint AND NOT EXISTS (SELECT FROM edge WHERE child = o.number) AND NOT EXISTS (SELECT FROM "   \
+    "ref WHERE target = o.number) AND NOT EXISTS (SELECT FROM claim WHERE node = o.number) AND NOT EXISTS (SELECT "    \
     "FROM claim WHERE result = o.number)"
-static const char find_sql[] = "SELECT number FROM object o WHERE number > $2::bigint AND number <= $3::bigint AND " UNNAMED
-                               " FOR UPDATE OF o SKIP LOCKED";
+static const char find_sql[] =
+    "SELECT number FROM object o WHERE number > $2::bigint AND number <= $3::bigint AND " UNNAMED
+    " FOR UPDATE OF o SKIP LOCKED";
 static const char delete_sql[] =
     "WITH gone AS (DELETE FROM object o WHERE number = ANY($2::int8[]) AND " UNNAMED " RETURNING length(bytes) AS "
     "len) SELECT count(*), coalesce(sum(len), 0)::bigint FROM gone";

@@ -53,10 +53,9 @@ static stet_status open_hub(const char *uri, unsigned flags, stet_hub **out, ste
         return status;
     }
     *out = stet_alloc_zero(sizeof **out);
-    **out = (stet_hub){
-        .kind = &postgres_kind,
-        .side = {.ctx = p, .name = p->address.shown, .have = pg_have, .get = pg_get, .put = pg_put},
-        .ctx = p};
+    **out = (stet_hub){.kind = &postgres_kind,
+                       .side = {.ctx = p, .name = p->address.shown, .have = pg_have, .get = pg_get, .put = pg_put},
+                       .ctx = p};
     return STET_OK;
 }
 

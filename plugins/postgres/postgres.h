@@ -11,9 +11,9 @@
 #include "repo/hub_library_calls.h"
 
 #define PG_SCHEMA_VERSION 1
-#define PG_ANSWER_MS      60000 /* how long an answer may take */
-#define PG_AGAIN_MS       10000 /* how long a lost connection is tried to be had again */
-#define PG_TRIES          4     /* of one question */
+#define PG_ANSWER_MS      60000    /* how long an answer may take */
+#define PG_AGAIN_MS       10000    /* how long a lost connection is tried to be had again */
+#define PG_TRIES          4        /* of one question */
 #define PG_RENEW_MS       "600000" /* an object that is asked for is renewed this long after the last time */
 
 typedef struct pg_address {
@@ -30,7 +30,7 @@ typedef struct pg {
     char **prepared; /* texts of statements that this connection knows, in order of their numbers */
     size_t prepared_count;
     int64_t news;
-    bool lost; /* the last failure was that of the connection: what was asked may have happened or not */
+    bool lost;     /* the last failure was that of the connection: what was asked may have happened or not */
     char state[6]; /* SQLSTATE of the last failure, or "" */
 } pg;
 

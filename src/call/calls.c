@@ -405,8 +405,9 @@ stet_status stet_calls_remote(stet_repo *r, const char *text, char **uri, stet_e
             found = rows.at[i].uri;
     if (status == STET_OK && !found) {
         status = stet_fail(err, STET_NOT_FOUND, "there is no remote %.200s", text);
-        stet_hint(err, "write file:///PATH, postgres://USER@HOST/DATABASE, or the name of a remote that `stet remote list` "
-                       "shows");
+        stet_hint(err,
+                  "write file:///PATH, postgres://USER@HOST/DATABASE, or the name of a remote that `stet remote list` "
+                  "shows");
     }
     if (status == STET_OK)
         status = stet_hub_check_uri(found, err);

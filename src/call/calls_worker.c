@@ -12,12 +12,12 @@
 #include "os/clock.h"
 #include "os/proc.h"
 
-#define TICK_MS 50   /* how often a repository is looked at for news */
-#define SCAN_MS 1000 /* and how often at least for leases that ran out */
-#define SAY_MS  10000
-#define TIDY_MS (3600 * 1000) /* how often finished claims are looked at */
-#define LOOK_MS 500           /* how often a call is looked at while nothing is heard of it */
-#define SEARCH_MAX 4096       /* how many open calls are looked through for one that fits */
+#define TICK_MS    50   /* how often a repository is looked at for news */
+#define SCAN_MS    1000 /* and how often at least for leases that ran out */
+#define SAY_MS     10000
+#define TIDY_MS    (3600 * 1000) /* how often finished claims are looked at */
+#define LOOK_MS    500           /* how often a call is looked at while nothing is heard of it */
+#define SEARCH_MAX 4096          /* how many open calls are looked through for one that fits */
 
 typedef struct held {
     stet_orch_held job;
@@ -40,6 +40,9 @@ typedef struct worker {
     STET_VEC(held) held;
     STET_VEC(awaited) awaited;
     stet_map unfit; /* keys of calls that ask for other labels */
+    /* Calls that this worker has tried to take when the hub was lost: they may be its own, and nobody else would run them
+     * before their leases end. */
+    stet_hub_keys doubtful;
     int64_t news, looked_news, scanned_ms, said_ms, tidied_ms, kept_ms, announced_ms, started_ms;
     size_t announced; /* with so many calls */
     bool draining;
@@ -155,8 +158,8 @@ static bool holds(const worker *w, stet_hash key) {
     return false;
 }
 
-/* Tries to get one. Others may be faster. */
-static stet_status take(worker *w, stet_hash key, stet_error *err) {
+/* Tries to get one. Others may be faster. `again`: it may be taken already. */
+static stet_status take(worker *w, stet_hash key, bool again, stet_error *err) {
     stet_claim c;
     bool there;
     held h = {0};
@@ -178,7 +181,7 @@ static stet_status take(worker *w, stet_hash key, stet_error *err) {
         stop_awaiting(w, key);
     if (status == STET_OK && a.state == STET_ORCH_DONE_ERROR && a.mine && a.retry)
         await(w, &h.job.job);
-    if (status == STET_OK && a.took)
+    if (status == STET_OK && (a.took || (again && a.mine)))
         tell(w, STET_WORKER_TAKEN, &h.job.job);
     if (status == STET_OK && a.took && !a.mine) { /* lost already, and its job may have been started */
         let_go(w, &h.job.job);
@@ -196,6 +199,28 @@ static stet_status take(worker *w, stet_hash key, stet_error *err) {
     }
     stet_orch_held_release(&h.job);
     return status;
+}
+
+static void take_or_doubt(worker *w, stet_hash key, bool again, stet_status *status, stet_error *err) {
+    *status = take(w, key, again, err);
+    if (*status == STET_IO || *status == STET_BUSY)
+        *stet_vec_add(&w->doubtful) = key;
+}
+
+/* Finds out what became of them, once the hub answers. */
+static void resolve_doubts(worker *w) {
+    stet_hub_keys keys = w->doubtful;
+    stet_status status = STET_OK;
+    stet_error err = STET_ERROR_INIT;
+    w->doubtful = (stet_hub_keys){0};
+    for (size_t i = 0; i < keys.len; i++)
+        if (status != STET_OK)
+            *stet_vec_add(&w->doubtful) = keys.at[i];
+        else if (!holds(w, keys.at[i]))
+            take_or_doubt(w, keys.at[i], true, &status, &err);
+    if (status != STET_OK)
+        complain(w, &err);
+    free(keys.at);
 }
 
 static bool is_unfit(worker *w, stet_hash key) {
@@ -226,8 +251,7 @@ static void scan(worker *w, bool *busy) {
     stet_error err = STET_ERROR_INIT;
     int64_t now = stet_clock_monotonic_us() / 1000, news = stet_hub_news(w->orch.hub);
     *busy = false;
-    if (w->draining || w->held.len >= w->o->jobs ||
-        (news == w->news && w->scanned_ms && now - w->scanned_ms < SCAN_MS))
+    if (w->draining || w->held.len >= w->o->jobs || (news == w->news && w->scanned_ms && now - w->scanned_ms < SCAN_MS))
         return;
     w->news = news;
     w->scanned_ms = now;
@@ -242,7 +266,7 @@ static void scan(worker *w, bool *busy) {
         if (holds(w, key))
             continue;
         make_sure_of_keeper(w);
-        status = take(w, key, &err);
+        take_or_doubt(w, key, false, &status, &err);
         *busy |= !is_unfit(w, key);
     }
     if (*busy)
@@ -305,8 +329,9 @@ static void work(worker *w) {
         bool busy;
         w->draining = w->o->cancelled && w->o->cancelled(w->o->ctx);
         look_at_all(w, heard);
+        resolve_doubts(w);
         scan(w, &busy);
-        if (w->draining && w->held.len == 0)
+        if (w->draining && w->held.len == 0 && w->doubtful.len == 0)
             return;
         announce(w);
         tidy(w);
@@ -363,6 +388,7 @@ stet_status stet_worker_run(const stet_worker_opts *o, stet_worker_report *repor
     stet_vec_release(&w.awaited);
     stet_backend_local_close(w.backend);
     stet_map_release(&w.unfit);
+    stet_vec_release(&w.doubtful);
     stet_hub_close(hub);
     stet_repo_close(lent);
     return STET_OK;

@@ -34,7 +34,7 @@ void stet_function_release(stet_function *f) {
     stet_words_release(&f->outputs);
     stet_words_release(&f->files);
     stet_words_release(&f->pools);
-    stet_words_release(&f->labels);
+    stet_words_release(&f->needs);
     stet_free(f->command);
     stet_free(f->cwd);
     *f = (stet_function){0};
@@ -147,10 +147,10 @@ static stet_status take_option(stet_function *f, const char *name, const char *v
         f->text = *value == 't';
     else if (strcmp(name, "stdin") == 0 && (strcmp(value, "json") == 0 || strcmp(value, "null") == 0))
         f->no_input = *value == 'n';
-    else if (strcmp(name, "label") == 0) {
+    else if (strcmp(name, "needs") == 0) {
         if (!stet_function_is_label(value))
             return wrong(err, name, value, "up to 64 letters, digits and ._-");
-        stet_words_add(&f->labels, stet_strdup(value));
+        stet_words_add(&f->needs, stet_strdup(value));
     } else if (strcmp(name, "v") != 0)
         return wrong(err, name, value, "there is no such option");
     return STET_OK;

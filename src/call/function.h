@@ -35,7 +35,7 @@
  *   retry-on=N      an exit status that means "not now": tried again later, like 75; any number
  *   stdin=null      no standard input; otherwise it is the arguments of the call, as a JSON array
  *   stdout=text     the result is the text itself; otherwise the output is parsed as JSON (no output at all is null)
- *   label=NAME      only a worker with this label takes it; any number. On this machine it means nothing
+ *   needs=NAME      only a worker with this label takes it; any number. On this machine it means nothing
  *   v=TEXT          ignored: stands for a version of the program, for what is not seen in the code of the call
  *
  * Any other option is refused.
@@ -71,7 +71,7 @@ typedef struct stet_function {
     stet_words set, passed;    /* as written in env=: NAME=VALUE, and NAME */
     stet_words env;            /* NAME=VALUE of all variables (stet_function_bind) */
     stet_words outputs, files; /* as written in file= and files= */
-    stet_words labels;         /* that a worker must have */
+    stet_words needs;          /* that a worker must have */
     char *command;             /* NULL: argv[0] is the program */
     char *cwd;                 /* "": the directory of the job */
     bool in_place, text, no_input;

@@ -45,7 +45,7 @@ bool stet_worker_fits(const stet_worker_opts *o, const char *function) {
     bool fits = true;
     if (!stet_calls_is_local(function) || stet_function_parse(function, &f, NULL) != STET_OK)
         return true; /* the backend says what is wrong with it */
-    for (char **label = f.labels.at; label && *label; label++)
+    for (char **label = f.needs.at; label && *label; label++)
         fits &= has_label(o, *label);
     stet_function_release(&f);
     return fits;

@@ -421,7 +421,8 @@ static const stet_param run_params[] = {
      .type = STET_PARAM_STRING,
      .flags = STET_PARAM_CLI_ONLY, /* where data is sent to is for a person to say */
      .metavar = "REMOTE",
-     .summary = "Hub whose workers run it: postgres://..., file:..., or the name of a remote; instead of the configured one"},
+     .summary =
+         "Hub whose workers run it: postgres://..., file:..., or the name of a remote; instead of the configured one"},
     {.name = "label",
      .type = STET_PARAM_STRING,
      .flags = STET_PARAM_REPEATED,

@@ -86,9 +86,9 @@ static stet_status status_run(stet_op_ctx *ctx, stet_value args, stet_value *res
         const struct {
             const char *name;
             int64_t n;
-        } numbers[] = {{"schema", c.schema}, {"queued", c.queued},   {"running", c.held},
-                       {"lapsed", c.lapsed}, {"ended", c.ended},     {"workers", (int64_t)workers.len},
-                       {"refs", c.refs},     {"objects", c.objects}, {"bytes", c.bytes},
+        } numbers[] = {{"schema", c.schema}, {"queued", c.queued},       {"running", c.held},
+                       {"lapsed", c.lapsed}, {"ended", c.ended},         {"workers", (int64_t)workers.len},
+                       {"refs", c.refs},     {"objects", c.objects},     {"bytes", c.bytes},
                        {"blobs", c.blobs},   {"blobBytes", c.blob_bytes}};
         *result = stet_value_object();
         stet_value_put(result, "hub", stet_value_stringf("%s", uri));
@@ -230,8 +230,9 @@ void hub_render_workers(stet_render *r, stet_value v) {
     }
     stet_table t = stet_table_begin(6, heads);
     for (size_t i = 0; i < stet_value_count(list); i++) {
-        stet_value row = stet_value_at(list, i), host = stet_value_get(row, "host"), state = stet_value_get(row, "state"),
-                   labels = stet_value_get(row, "labels"), started = stet_value_get(row, "started");
+        stet_value row = stet_value_at(list, i), host = stet_value_get(row, "host"),
+                   state = stet_value_get(row, "state"), labels = stet_value_get(row, "labels"),
+                   started = stet_value_get(row, "started");
         stet_buf text = STET_BUF(0);
         for (size_t k = 0; k < stet_value_count(labels); k++) {
             stet_value label = stet_value_at(labels, k);
@@ -249,13 +250,12 @@ void hub_render_workers(stet_render *r, stet_value v) {
 }
 
 static const stet_param hub_params[] = {HUB_PARAM, {0}};
-static const stet_param init_params[] = {
-    {.name = "hub",
-     .type = STET_PARAM_STRING,
-     .flags = STET_PARAM_POSITIONAL | STET_PARAM_REQUIRED,
-     .metavar = "HUB",
-     .summary = "postgres://USER@HOST/DATABASE?schema=NAME, or file:///PATH"},
-    {0}};
+static const stet_param init_params[] = {{.name = "hub",
+                                          .type = STET_PARAM_STRING,
+                                          .flags = STET_PARAM_POSITIONAL | STET_PARAM_REQUIRED,
+                                          .metavar = "HUB",
+                                          .summary = "postgres://USER@HOST/DATABASE?schema=NAME, or file:///PATH"},
+                                         {0}};
 static const stet_param gc_params[] = {
     HUB_PARAM,
     {.name = "grace",
@@ -270,16 +270,18 @@ static const stet_param gc_params[] = {
 
 static const stet_example init_examples[] = {
     {"hub init file://$PWD/shared.db", "make a hub in a file, for projects of one machine"}, {0}};
-static const stet_example status_examples[] = {{"hub status", "what this project's hub has, and who works for it"}, {0}};
+static const stet_example status_examples[] = {{"hub status", "what this project's hub has, and who works for it"},
+                                               {0}};
 static const stet_example gc_examples[] = {{"hub gc", "remove what nobody needs"}, {0}};
 static const stet_example check_examples[] = {{"hub check", "verify all that the hub has"}, {0}};
 
 const stet_op stet_ops_hub[] = {
     {.name = "hub init",
      .summary = "Make a hub, or bring its schema up to date",
-     .description = "A hub is where projects leave calls and workers take them (docs/cluster.md). In PostgreSQL it is a "
-                    "schema of a database: `stet` unless the address names one. Running it again changes nothing; after "
-                    "an update of stet it migrates the schema, while nobody else does.",
+     .description =
+         "A hub is where projects leave calls and workers take them (docs/cluster.md). In PostgreSQL it is a "
+         "schema of a database: `stet` unless the address names one. Running it again changes nothing; after "
+         "an update of stet it migrates the schema, while nobody else does.",
      .params = init_params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"hub\",\"changed\"],\"additionalProperties\":false,"
                       "\"properties\":{\"hub\":{\"type\":\"string\"},\"changed\":{\"type\":\"boolean\"}}}",
@@ -292,17 +294,19 @@ const stet_op stet_ops_hub[] = {
      .description = "In PostgreSQL the number of objects is an estimate above a million, and their bytes are those of "
                     "the table.",
      .params = hub_params,
-     .result_schema = "{\"type\":\"object\",\"required\":[\"hub\",\"time\"],\"properties\":{\"hub\":{\"type\":\"string\"},"
-                      "\"time\":{\"type\":\"string\"}},\"additionalProperties\":{\"type\":\"integer\"}}",
+     .result_schema =
+         "{\"type\":\"object\",\"required\":[\"hub\",\"time\"],\"properties\":{\"hub\":{\"type\":\"string\"},"
+         "\"time\":{\"type\":\"string\"}},\"additionalProperties\":{\"type\":\"integer\"}}",
      .examples = status_examples,
      .flags = STET_OP_CLI_ONLY | STET_OP_NO_PROJECT,
      .run = status_run,
      .render = status_render},
     {.name = "hub gc",
      .summary = "Remove from a hub what nobody needs any more",
-     .description = "Removes the records of calls that ended long ago, then objects that no call and no ref names, refs "
-                    "of executions that were abandoned a week ago, and blobs that nobody has asked for. What was stored "
-                    "or asked for within the grace period stays. Workers do this by themselves, once an hour.",
+     .description =
+         "Removes the records of calls that ended long ago, then objects that no call and no ref names, refs "
+         "of executions that were abandoned a week ago, and blobs that nobody has asked for. What was stored "
+         "or asked for within the grace period stays. Workers do this by themselves, once an hour.",
      .params = gc_params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"hub\",\"claims\",\"objects\"],\"properties\":{\"hub\":{"
                       "\"type\":\"string\"}},\"additionalProperties\":{\"type\":\"integer\"}}",
@@ -312,8 +316,9 @@ const stet_op stet_ops_hub[] = {
      .render = gc_render},
     {.name = "hub check",
      .summary = "Verify everything that a hub has",
-     .description = "Reads every object, the record of every call, and every blob, and compares each with its hash. Exit "
-                    "status 1 if something is damaged.",
+     .description =
+         "Reads every object, the record of every call, and every blob, and compares each with its hash. Exit "
+         "status 1 if something is damaged.",
      .params = hub_params,
      .result_schema = "{\"type\":\"object\",\"required\":[\"hub\",\"found\",\"problems\"],\"additionalProperties\":"
                       "false,\"properties\":{\"hub\":{\"type\":\"string\"},\"found\":{\"type\":\"integer\"},"

@@ -219,7 +219,8 @@ static const stet_param add_params[] = {
      .type = STET_PARAM_STRING,
      .flags = STET_PARAM_POSITIONAL | STET_PARAM_REQUIRED,
      .metavar = "URI",
-     .summary = "file:///PATH of a project, a directory or a file; postgres://USER@HOST/DATABASE; or dml+remote://PROGRAM/PATH"},
+     .summary = "file:///PATH of a project, a directory or a file; postgres://USER@HOST/DATABASE; or "
+                "dml+remote://PROGRAM/PATH"},
     {0},
 };
 static const stet_param fetch_params[] = {

@@ -135,7 +135,7 @@ static const stet_param worker_params[] = {
      .type = STET_PARAM_STRING,
      .flags = STET_PARAM_REPEATED,
      .metavar = "NAME",
-     .summary = "This worker has what calls with label=NAME ask for"},
+     .summary = "This worker has what calls with needs=NAME ask for"},
     {.name = "jobs",
      .letter = 'j',
      .type = STET_PARAM_INT,
@@ -168,7 +168,8 @@ const stet_op stet_ops_worker[] = {
     {.name = "worker",
      .summary = "Run calls that others have queued in a hub",
      .description =
-         "Takes calls from the hub, as many as --jobs at a time, runs them here as stet-exec-local does, with the files "
+         "Takes calls from the hub, as many as --jobs at a time, runs them here as stet-exec-local does, with the "
+         "files "
          "that they were made with, and publishes their results there. Any number of workers share the work of one "
          "hub: each call is run by one of them. A worker that dies keeps its calls until their leases have run "
          "out; then another takes them over, and what the first might still publish counts for nothing.\n\n"

@@ -160,8 +160,9 @@ static stet_status pass_whole(stet_repo *r, stet_hash datum, stet_value payload,
     stet_hash said = {{0}};
     stet_status st = pass_parts(r, stet_value_get(payload, "parts"), 0, add_to_whole, &w, err);
     stet_hash found = stet_hasher_end(w.hasher);
-    if (st == STET_OK && (w.size != stet_value_as_int(stet_value_get(payload, "size")) ||
-                          !stet_hash_of_text(stet_value_get(payload, "sha256"), &said) || !stet_hash_equal(said, found)))
+    if (st == STET_OK &&
+        (w.size != stet_value_as_int(stet_value_get(payload, "size")) ||
+         !stet_hash_of_text(stet_value_get(payload, "sha256"), &said) || !stet_hash_equal(said, found)))
         st = stet_fail(err, STET_CORRUPT, "object %s: its parts are not what it says", stet_short(datum).text);
     return st;
 }

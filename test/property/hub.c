@@ -67,9 +67,10 @@ static void tell_server(const char *format, ...) {
 static void take_clock(void) {
     stet_clock_hook = fake_clock;
     if (schema[0])
-        tell_server("CREATE TABLE %s.clock AS SELECT %lld::bigint AS ms; CREATE OR REPLACE FUNCTION %s.now_ms() RETURNS "
-                    "bigint LANGUAGE sql STABLE AS 'SELECT ms FROM %s.clock';",
-                    schema, (long long)now_ms, schema, schema);
+        tell_server(
+            "CREATE TABLE %s.clock AS SELECT %lld::bigint AS ms; CREATE OR REPLACE FUNCTION %s.now_ms() RETURNS "
+            "bigint LANGUAGE sql STABLE AS 'SELECT ms FROM %s.clock';",
+            schema, (long long)now_ms, schema, schema);
 }
 
 static void advance_clock(int64_t ms) {
