@@ -1,7 +1,8 @@
 /* rerun_command.h - runs an up-to-date command again in a copy of the project, and compares.
  *
  *     stet_rerun_copy copy = {.of = project};
- *     status = drive_rerun_command(&copy, &at, action, &one, &err); // any number of times
+ *     stet_rerun_place at = {"main", "", &spec};
+ *     stet_status status = drive_rerun_command(&copy, &at, action, &one, &err); // any number of times
  *     drive_rerun_copy_close(&copy);
  *
  * The command runs in a copy of the whole project, on the files as they are now, as a run would start it, and with an

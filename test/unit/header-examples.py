@@ -49,6 +49,7 @@ DECLARED = {
     "src/db/db.h": "stet_db_migration *list; int n; const char *path; stet_db *db; bool next_row(void *, stet_row *);",
     "src/drive/drift.h": "stet_project *project; stet_sched *sched;",
     "src/drive/drive.h": "stet_project *project; bool cancelled(void *); void *ctx;",
+    "src/drive/rerun_command.h": "stet_project *project; stet_rerun_spec spec; stet_rerun one; int64_t action;",
     "src/drive/estimate.h": "stet_project *project; size_t queued; stet_buf buf;",
     "src/module/command_fill.h": "stet_run *run; const char *root, *dir; command_spec *spec; stet_value values; stet_error *err;",
     "src/module/left.h": "stet_run *run; stet_files *files; const char *root; bool (*may_make)(void *, const char *); void *ctx;",
