@@ -226,7 +226,8 @@ stet_status stet_scratch_open_tree(const stet_project *p, stet_scratch *out, ste
         status = copy_tree(&t, err);
     if (status == STET_OK)
         status = stet_project_open(to, &out->project, err);
-    if (status == STET_OK) /* it says what is followed; the files themselves are looked at anew, as they have other inodes */
+    if (status ==
+        STET_OK) /* it says what is followed; the files themselves are looked at anew, as they have other inodes */
         status = copy_dir(p, out->project, "local/files", is_name, copy_index, err);
     if (status == STET_OK)
         status = copy_dir(p, out->project, "local/spaces", is_space, copy_space, err);

@@ -426,7 +426,8 @@ void command_collect_work(uv_work_t *w) {
     c->taken = c->error.status == STET_OK;
     if (!c->taken || c->changed)
         command_remove_outputs(c);
-    if (c->taken && !c->changed && c->spec.cache && !c->unsure && !read_what_it_writes(c) && !stet_run_is_effect(c->run)) {
+    if (c->taken && !c->changed && c->spec.cache && !c->unsure && !read_what_it_writes(c) &&
+        !stet_run_is_effect(c->run)) {
         status = command_second_id(&c->spec, &c->found, &c->second, &c->warning);
         if (!c->spec.depfile)
             c->second = c->spec.call;

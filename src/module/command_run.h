@@ -40,12 +40,12 @@ typedef struct command_run {
     stet_watch *guard;   /* or NULL */
     stet_watch *listens; /* watches for files that patterns match, added or removed (command_patterns.c), or NULL */
     bool listening;      /* that was begun for the present command, even if the kernel can't tell */
-    bool unsure;         /* something that only words match was there or came, and is not among its inputs: not stored */
-    bool rematch;        /* something was added or removed: the patterns must be matched again */
-    char *late;          /* a file that matched when the command began, and is not one of its inputs; or NULL */
-    stet_names heard;    /* added or removed files that only words match */
-    stet_names links;    /* on the way to what it reads: listened to as well */
-    stet_map held;       /* directories on the way to what it reads (command_above.c) */
+    bool unsure;      /* something that only words match was there or came, and is not among its inputs: not stored */
+    bool rematch;     /* something was added or removed: the patterns must be matched again */
+    char *late;       /* a file that matched when the command began, and is not one of its inputs; or NULL */
+    stet_names heard; /* added or removed files that only words match */
+    stet_names links; /* on the way to what it reads: listened to as well */
+    stet_map held;    /* directories on the way to what it reads (command_above.c) */
     command_entry entry; /* a cache hit */
     stet_task *task;
     uv_work_t work;
