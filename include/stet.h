@@ -492,8 +492,8 @@ typedef enum stet_action_kind {
 } stet_action_kind;
 typedef enum stet_action_state {
     STET_STATE_STANDS,
-    STET_STATE_DIRTY,  /* a later change overlaps what it read, or another writer changed what it wrote */
-    STET_STATE_STALE,  /* derived: an action upstream of it is dirty or unknown */
+    STET_STATE_DIRTY,   /* a later change overlaps what it read, or another writer changed what it wrote */
+    STET_STATE_STALE,   /* derived: an action upstream of it is dirty or unknown */
     STET_STATE_UNKNOWN, /* there is no observation that can be trusted */
     STET_STATE_ACCEPTED /* something it read has changed, and somebody has let its result stand: no proof */
 } stet_action_state;

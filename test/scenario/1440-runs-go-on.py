@@ -146,6 +146,8 @@ t("a failed run keeps no result", e["status"] == "failed" and "result" not in st
 (out / "bad").unlink()
 
 # An argument of any size.
+
+
 def large(text):
     return f"""name = "large"
 [argument]

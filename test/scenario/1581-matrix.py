@@ -49,7 +49,6 @@ produces = "out/letter {item}"
 """
 
 
-
 def put(new):
     global text
     text = new

@@ -56,6 +56,8 @@ def by_text(loader, n):
 
 
 Loader.add_constructor("tag:yaml.org,2002:map", by_text)
+
+
 def named(text):
     return sorted(set(re.findall("^([a-f]):", text, re.M)))
 
