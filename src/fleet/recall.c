@@ -10,9 +10,11 @@
 #include "fleet/state.h"
 #include "os/file.h"
 
-#define RUNS_MOST  10
-#define LINES_MOST 20
-#define BYTES_MOST 2000
+#define RUNS_MOST   10
+#define SECOND_MOST 100 /* with those that began in the same second */
+#define SECOND_LEN  16  /* "20261115T174500Z" */
+#define LINES_MOST  20
+#define BYTES_MOST  2000
 
 struct stet_recall {
     stet_project *project;
@@ -30,17 +32,27 @@ static int newest_first(const void *a, const void *b) {
     return -strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Ids sort by time. What can't be read tells nothing. */
+static int last_ended_first(const void *a, const void *b) {
+    const stet_state *x = a, *y = b;
+    return x->updated_ms == y->updated_ms ? 0 : x->updated_ms < y->updated_ms ? 1 : -1;
+}
+
+/* Ids sort by the second: the last runs, and all that began in the same second as one of them, by their end. What can't
+ * be read tells nothing. */
 static void look(stet_recall *r) {
     char *runs = stet_project_path(r->project, "runs");
     stet_names names = {0};
     r->looked = true;
     if (stet_file_list(runs, &names, NULL) == STET_OK && names.len > 1)
         qsort(names.at, names.len, sizeof *names.at, newest_first);
-    for (size_t i = 0, tried = 0; i < names.len && tried < RUNS_MOST; i++) {
+    const char *last = NULL;
+    for (size_t i = 0, tried = 0; i < names.len && tried < SECOND_MOST; i++) {
         stet_state s;
         if (!stet_run_id_valid(names.at[i], strlen(names.at[i])))
             continue;
+        if (tried >= RUNS_MOST && strncmp(names.at[i], last, SECOND_LEN) != 0)
+            break;
+        last = names.at[i];
         char *dir = stet_file_join(runs, names.at[i]), *path = stet_file_join(dir, "state.json");
         tried++;
         if (stet_state_read(path, names.at[i], NULL, &s, NULL) == STET_OK)
@@ -48,6 +60,8 @@ static void look(stet_recall *r) {
         stet_free(path);
         stet_free(dir);
     }
+    if (r->states.len > 1)
+        qsort(r->states.at, r->states.len, sizeof *r->states.at, last_ended_first);
     stet_names_release(&names);
     stet_free(runs);
 }
