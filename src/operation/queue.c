@@ -342,7 +342,7 @@ static const char *const statuses[] = {"pending", "leased", "drained", "done", "
 #define ENTRY_PARAM                                                                                                    \
     {                                                                                                                  \
         .name = "id", .type = STET_PARAM_STRING, .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,                 \
-        .metavar = "ENTRY", .summary = "Id of the entry, or a unique beginning or ending of it" \
+        .metavar = "ENTRY", .summary = "Id of the entry, or a unique beginning or ending of it"                        \
     }
 #define NOTE_PARAM                                                                                                     \
     { .name = "note", .type = STET_PARAM_STRING, .summary = "A note that is kept with it" }

@@ -21,7 +21,7 @@ stet_fleet_driver stet_runs_driver(const stet_op_ctx *ctx);
 #define RUNS_ID_PARAM                                                                                                  \
     {                                                                                                                  \
         .name = "run-id", .type = STET_PARAM_STRING, .flags = STET_PARAM_REQUIRED | STET_PARAM_POSITIONAL,             \
-        .metavar = "RUN", .summary = "Id of the run, or a unique beginning or ending of it"       \
+        .metavar = "RUN", .summary = "Id of the run, or a unique beginning or ending of it"                            \
     }
 #define RUNS_REPO_PARAM                                                                                                \
     {                                                                                                                  \
