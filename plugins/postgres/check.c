@@ -55,7 +55,7 @@ static int64_t count_names(stet_record_list *names) {
 static stet_status look_at_object(void *ctx, const PGresult *r, int row, stet_error *err) {
     looking *l = ctx;
     stet_hash id;
-    stet_record_type type;
+    stet_record_type type = STET_RECORD_DATUM;
     stet_value record;
     stet_record_list names = {0};
     (void)err;

@@ -99,11 +99,12 @@ stet_status pg_swap_claim(stet_hub *h, stet_hash key, const stet_hash *expect, c
     return stet_fail(err, STET_CONFLICT, "the claim of key %s was swapped by somebody else", stet_hash_print(key).text);
 }
 
-/* Each half has its own index. Rows that somebody is swapping right now are passed over. */
+/* Each half has its own index. Claims that somebody is swapping right now are passed over. The locks are shared ones: two
+ * who look at the same time must not hide open work from each other (a worker with --idle 0 would end). */
 static const char open_sql[] =
     "SELECT key FROM (SELECT * FROM (SELECT key, changed_ms FROM claim WHERE phase = 0 ORDER BY changed_ms "
-    "LIMIT $2::bigint FOR UPDATE SKIP LOCKED) a UNION ALL SELECT * FROM (SELECT key, changed_ms FROM claim WHERE "
-    "phase = 1 AND lease_ms <= now_ms() + 0 * $1::bigint ORDER BY changed_ms LIMIT $2::bigint FOR UPDATE SKIP LOCKED) "
+    "LIMIT $2::bigint FOR SHARE SKIP LOCKED) a UNION ALL SELECT * FROM (SELECT key, changed_ms FROM claim WHERE "
+    "phase = 1 AND lease_ms <= now_ms() + 0 * $1::bigint ORDER BY changed_ms LIMIT $2::bigint FOR SHARE SKIP LOCKED) "
     "b) c ORDER BY changed_ms LIMIT $2::bigint";
 static const char live_sql[] =
     "SELECT key FROM claim WHERE phase = 1 AND lease_ms > now_ms() + 0 * $1::bigint LIMIT $2::bigint";

@@ -43,7 +43,8 @@ typedef struct worker {
     /* Calls that this worker has tried to take when the hub was lost: they may be its own, and nobody else would run them
      * before their leases end. */
     stet_hub_keys doubtful;
-    int64_t news, looked_news, scanned_ms, said_ms, tidied_ms, kept_ms, announced_ms, started_ms;
+    int64_t news, looked_news, scanned_ms, said_ms, tidied_ms, kept_ms, announced_ms, started_ms, doubted_ms,
+        drained_ms;
     size_t announced; /* with so many calls */
     bool draining;
     const char *owner; /* of the machine and directory: what the names of its workers begin with */
@@ -201,9 +202,16 @@ static stet_status take(worker *w, stet_hash key, bool again, stet_error *err) {
     return status;
 }
 
+static bool doubts(const worker *w, stet_hash key) {
+    for (size_t i = 0; i < w->doubtful.len; i++)
+        if (stet_hash_equal(w->doubtful.at[i], key))
+            return true;
+    return false;
+}
+
 static void take_or_doubt(worker *w, stet_hash key, bool again, stet_status *status, stet_error *err) {
     *status = take(w, key, again, err);
-    if (*status == STET_IO || *status == STET_BUSY)
+    if ((*status == STET_IO || *status == STET_BUSY || *status == STET_NOT_FOUND) && !doubts(w, key))
         *stet_vec_add(&w->doubtful) = key;
 }
 
@@ -212,6 +220,10 @@ static void resolve_doubts(worker *w) {
     stet_hub_keys keys = w->doubtful;
     stet_status status = STET_OK;
     stet_error err = STET_ERROR_INIT;
+    int64_t now = stet_clock_monotonic_us() / 1000;
+    if (keys.len == 0 || now - w->doubted_ms < SCAN_MS)
+        return;
+    w->doubted_ms = now;
     w->doubtful = (stet_hub_keys){0};
     for (size_t i = 0; i < keys.len; i++)
         if (status != STET_OK)
@@ -331,7 +343,11 @@ static void work(worker *w) {
         look_at_all(w, heard);
         resolve_doubts(w);
         scan(w, &busy);
-        if (w->draining && w->held.len == 0 && w->doubtful.len == 0)
+        if (w->draining && w->drained_ms == 0)
+            w->drained_ms = stet_clock_monotonic_us() / 1000;
+        /* A doubt is others' when its lease has ended. */
+        if (w->draining && w->held.len == 0 &&
+            (w->doubtful.len == 0 || stet_clock_monotonic_us() / 1000 - w->drained_ms > w->orch.lease_ms))
             return;
         announce(w);
         tidy(w);

@@ -30,7 +30,7 @@ static stet_status plugin_for(const char *uri, const stet_hub_plugin **out, stet
 }
 
 stet_status stet_hub_check_uri(const char *uri, stet_error *err) {
-    const stet_hub_plugin *plugin;
+    const stet_hub_plugin *plugin = NULL;
     if (begins(uri, "file:"))
         return STET_OK;
     stet_status status = plugin_for(uri, &plugin, err);
@@ -42,7 +42,7 @@ stet_status stet_hub_check_uri(const char *uri, stet_error *err) {
 }
 
 stet_status stet_hub_init(const char *uri, bool *changed, stet_error *err) {
-    const stet_hub_plugin *plugin;
+    const stet_hub_plugin *plugin = NULL;
     stet_repo *repo;
     *changed = false;
     stet_status status = stet_hub_check_uri(uri, err);
@@ -68,7 +68,7 @@ stet_status stet_hub_open(const char *uri, unsigned flags, stet_hub **out, stet_
     stet_repo *repo;
     if (begins(uri, STET_REMOTE_SCHEME))
         return stet_external_open(uri, 0, out, err);
-    const stet_hub_plugin *plugin;
+    const stet_hub_plugin *plugin = NULL;
     stet_status status = plugin_for(uri, &plugin, err);
     if (status == STET_OK && plugin)
         return plugin->open(uri, flags, out, err);
@@ -171,7 +171,7 @@ stet_status stet_hub_find_claims(stet_hub *h, stet_hub_which which, int64_t befo
 }
 
 stet_status stet_hub_gc(stet_hub *h, int64_t grace_s, stet_hub_gc_report *report, stet_error *err) {
-    stet_hub_gc_report unused;
+    stet_hub_gc_report unused = {0};
     report = report ? report : &unused;
     *report = (stet_hub_gc_report){0};
     return h->kind->gc ? h->kind->gc(h, grace_s < 0 ? STET_REPO_GRACE_S : grace_s, report, err) : STET_OK;

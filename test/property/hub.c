@@ -594,15 +594,21 @@ static void blobs_come_back(void **state) {
     close_hub(other);
 }
 
+static void announce(stet_hub *h, const char *name, int64_t n, int64_t for_ms) {
+    stet_value body = body_of(n);
+    OK(stet_hub_announce(h, name, body, for_ms, &err));
+    stet_value_release(body);
+}
+
 static void workers_are_listed_until_they_are_silent(void **state) {
     (void)state;
     fresh();
     take_clock();
     stet_hub *h = open_hub();
     stet_hub_workers list = {0};
-    OK(stet_hub_announce(h, "b", body_of(1), 1000, &err));
-    OK(stet_hub_announce(h, "a", body_of(2), 4000, &err));
-    OK(stet_hub_announce(h, "b", body_of(3), 2000, &err));
+    announce(h, "b", 1, 1000);
+    announce(h, "a", 2, 4000);
+    announce(h, "b", 3, 2000);
     for (int step = 0; step < 4; step++) {
         static const size_t expected[] = {2, 2, 1, 0};
         OK(stet_hub_list_workers(h, &list, &err));
@@ -614,7 +620,7 @@ static void workers_are_listed_until_they_are_silent(void **state) {
         stet_hub_workers_release(&list);
         advance_clock(1500);
         if (step == 2)
-            OK(stet_hub_announce(h, "a", body_of(2), 0, &err));
+            announce(h, "a", 2, 0);
     }
     close_hub(h);
     stet_clock_hook = NULL;
