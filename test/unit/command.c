@@ -176,7 +176,7 @@ static void mistakes(void **state) {
         {"{\"type\":\"command\",\"shell\":\"x\",\"timeout\":\"5 minutes\"}", "timeout"},
         {"{\"type\":\"command\",\"shell\":\"x\",\"timeout\":0}", "timeout"},
         {"{\"type\":\"command\",\"shell\":\"x\",\"max-memory\":\"2X\"}", "max-memory"},
-        {"{\"type\":\"command\",\"shell\":\"x\",\"env\":[\"A=B\"]}", "env"},
+        {"{\"type\":\"command\",\"shell\":\"x\",\"env\":[\"=B\"]}", "env"},
         {"{\"type\":\"command\",\"shell\":\"x\",\"stdout\":\"xml\"}", "stdout"},
         {"{\"type\":\"command\",\"shell\":\"x\",\"cache\":1}", "cache"},
     };
