@@ -250,7 +250,7 @@ static void refs(stet_hub *h, bool *there, stet_hash *at, int64_t n) {
 
 static void random_operations_follow_the_model(void **state) {
     (void)state;
-    int rounds = getenv("STET_TEST_LONG") ? 200 : 12;
+    int rounds = getenv("STET_TEST_LONG") ? 200 : getenv("STET_TEST_HUB") ? 4 : 12;
     for (int seed = 1; seed <= rounds; seed++) {
         known all[KEYS] = {{0}};
         bool ref_there = false;
