@@ -33,7 +33,7 @@ def build_pull():
     symbols = subprocess.run(["nm", f"{build}/libstet.a"], capture_output=True, text=True).stdout
     done = subprocess.run(["gcc", f"-I{os.environ['STET_SOURCE']}/include", *(["-fsanitize=address,undefined"] if "__asan_init" in symbols else []),
                            "-o", "pull", os.environ["STET_SOURCE"] + "/examples/pull.c", f"{build}/libstet.a", "-l:libsqlite3.a", "-l:libuv_a.a",
-                           "-l:libzstd.a", "-l:libutf8proc.a", "-l:libcrypto.a", "-lm", "-ldl", "-lpthread"], capture_output=True, text=True)
+                           "-l:libzstd.a", "-l:libutf8proc.a", "-l:libyaml.a", "-l:libcrypto.a", "-lm", "-ldl", "-lpthread"], capture_output=True, text=True)
     t("the example in C is built", done.returncode == 0, done.stderr)
     os.environ["STET_PLUGINS"] = f"{build}/lib/stet"
     return str(here / "pull")

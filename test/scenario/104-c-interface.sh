@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The example of the C interface compiles as C and as C++, with the public header alone, runs, and leaves a whole project.
 . "$STET_SOURCE/test/scenario/lib.sh"
-libs="$STET_BUILD/libstet.a -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libcrypto.a -lm -ldl -lpthread"
+libs="$STET_BUILD/libstet.a -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libyaml.a -l:libcrypto.a -lm -ldl -lpthread"
 mkdir include && cp "$STET_SOURCE/include/stet.h" include/
 flags="-Wall -Wextra -Werror -Iinclude"
 nm "$STET_BUILD/libstet.a" 2>/dev/null | grep -q __asan_init && flags="$flags -fsanitize=address,undefined"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A pattern is run from C and C++, with the public header alone: what ran, what failed, now and before, a part of it, and stopping.
 . "$STET_SOURCE/test/scenario/lib.sh"
-libs="$STET_BUILD/libstet.a -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libcrypto.a -lm -ldl -lpthread"
+libs="$STET_BUILD/libstet.a -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libyaml.a -l:libcrypto.a -lm -ldl -lpthread"
 mkdir include && cp "$STET_SOURCE/include/stet.h" include/
 flags="-Wall -Wextra -Werror -Iinclude"
 nm "$STET_BUILD/libstet.a" 2>/dev/null | grep -q __asan_init && flags="$flags -fsanitize=address,undefined"

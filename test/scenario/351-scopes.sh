@@ -94,7 +94,7 @@ int main(int argc, char **argv) {
     return 0;
 }
 C
-t "a program that records actions"              gcc -std=c11 $flags -o record record.c "$STET_BUILD/libstet.a" -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libcrypto.a -lm -ldl -lpthread
+t "a program that records actions"              gcc -std=c11 $flags -o record record.c "$STET_BUILD/libstet.a" -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libyaml.a -l:libcrypto.a -lm -ldl -lpthread
 stet set other 1 >/dev/null
 t "one of another scope"                        ./record other piece:both user:ann sum
 stet set other 2 >/dev/null

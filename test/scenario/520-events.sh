@@ -95,7 +95,7 @@ int main(void) {
 END
 flags="-Wall -Wextra -Werror"
 nm "$STET_BUILD/libstet.a" 2>/dev/null | grep -q __asan_init && flags="$flags -fsanitize=address,undefined"
-t "a program in C compiles"                    gcc -std=c11 $flags -I"$STET_SOURCE/include" -o send send.c "$STET_BUILD/libstet.a" -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libcrypto.a -lm -ldl -lpthread
+t "a program in C compiles"                    gcc -std=c11 $flags -I"$STET_SOURCE/include" -o send send.c "$STET_BUILD/libstet.a" -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libyaml.a -l:libcrypto.a -lm -ldl -lpthread
 t "and sends the same event twice"             same 'from-c applied 1
 from-c known 1
 piece "flight" has no stream "nowhere"; its streams are: look' "$(STET_PLUGINS="$STET_BUILD/lib/stet" ASAN_OPTIONS=detect_leaks=0 ./send)"

@@ -63,7 +63,7 @@ int main(void) {
     return 0;
 }
 END
-libs="$STET_BUILD/libstet.a -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libcrypto.a -lm -ldl -lpthread"
+libs="$STET_BUILD/libstet.a -l:libsqlite3.a -l:libuv_a.a -l:libzstd.a -l:libutf8proc.a -l:libyaml.a -l:libcrypto.a -lm -ldl -lpthread"
 flags=
 nm "$STET_BUILD/libstet.a" 2>/dev/null | grep -q __asan_init && flags="-fsanitize=address,undefined"
 t "a C program that sends to an element"        gcc -std=c11 $flags -I"$STET_SOURCE/include" -o send send.c $libs
