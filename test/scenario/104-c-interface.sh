@@ -26,7 +26,7 @@ t "and as C++17"              g++ -std=c++17 -pedantic $flags -o actionscc actio
 want='a was unknown, ran
 b was unknown, ran
 why: {"cell":"in/a","kind":"value","reason":"changed","seq":5}
-state: {"actions":2,"dirty":1,"failed":0,"stale":0,"stands":1,"unknown":0}
+state: {"accepted":0,"actions":2,"dirty":1,"failed":0,"stale":0,"stands":1,"unknown":0}
 readers of in/a: [{"action":"a","piece":"report","scope":"","space":"main"}]
 changes of in: 3
 pages: 2
