@@ -748,7 +748,7 @@ static stet_status gather(stet_repo *remote, const stet_function *f, const stet_
 /* The project's files that a job in place has read may have been changed while it ran. */
 static stet_status still_same(const stet_backend_local *b, const stet_function *f, stet_repo *remote,
                               const stet_orch_job *j, const stet_task *t, stet_error *err) {
-    char now[STET_HASH_HEX];
+    char now[STET_HASH_HEX] = "";
     const char *stamp = stet_task_note(t, 1);
     made_with made = {stet_value_null(), stet_value_null()};
     stet_status status = f->in_place ? made_of(remote, j, &made, err) : STET_OK;

@@ -566,7 +566,7 @@ static stet_status settle(driver *d, bool first, stet_sched_report *r, stet_erro
     drive_step *steps[8] = {NULL};
     size_t n = 0;
     if (!watch)
-        steps[n++] = drive_check_files;
+        steps[n++] = drive_check_files; /* cppcheck-suppress legacyUninitvar ; it is initialised above */
     if (r->runs > 0)
         steps[n++] = still_there; /* cppcheck-suppress legacyUninitvar ; it is initialised above */
     if (d->spec->result && !watch)

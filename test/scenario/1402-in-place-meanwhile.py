@@ -2,7 +2,7 @@
 """While a job in place runs, a file of its call is another one for a moment: rewritten and written back, moved away and back, or below a directory that is. The job
 runs again, whether it ended well or not, and the answer is that of the files as they are. A job beside which nothing happens runs once."""
 import json, os, pathlib, shutil, subprocess, time
-from tap import STET, answer, finish, stet, t
+from tap import STET, finish, stet, t
 
 os.environ["PATH"] = os.environ["STET_BUILD"] + ":" + os.environ["PATH"]
 home = pathlib.Path("aside").absolute()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """[vars], templates, included files, parameters and .env files: each node runs again for what it uses, and for nothing else."""
-import json, os, pathlib, shutil, subprocess
+import os, pathlib
 from tap import answer, finish, stet, t
 
 files = {
