@@ -4,6 +4,7 @@ import os, pathlib, sys
 
 SOURCE, BUILD = pathlib.Path(os.environ["STET_SOURCE"]), pathlib.Path(os.environ["STET_BUILD"])
 os.environ["PYTHONPATH"] = str(BUILD / "python")
+os.environ["PATH"] = f"{BUILD}:{os.environ['PATH']}"  # adapters
 sys.path.insert(0, str(BUILD / "python"))
 import pytest
 

@@ -37,7 +37,7 @@ t "files are looked at for that"                     expect_out "file:in.txt" st
 echo one >in.txt
 t "each time"                                        expect_out "chain stands" stet why
 t "nor does its action"                              says "chain/third stands: nothing that it read has changed since sequence" stet why third
-t "a name that is neither is refused"                refuses 3 'no piece "fourth"' stet why fourth
+t "a name that is neither is refused"                refuses 3 'no piece or file "fourth"' stet why fourth
 
 stet -q set piece:chain:argument/n 5
 t "a write: which cell, which sequence, by whom"     says "chain/other is dirty: something it read changed: piece:chain:argument/n was written at sequence [0-9]+ by no action, from outside at 20" stet why other
@@ -51,7 +51,7 @@ stet -q run
 touch bad
 echo three >>in.txt
 t "a failing action refuses the run"                   expect_status 1 stet run
-t "it failed, and why says so, with the error"       says "chain/first failed at sequence [0-9]+: exit status 1; nothing that it read has changed since" stet why first
+t "it failed, and why says so, with the error"       says "chain/first failed at sequence [0-9]+: exit status 1: three; nothing that it read has changed since" stet why first
 t "it never says that it stands"                     bash -c '! "$STET" why first | grep -q "chain/first stands"'
 t "what is downstream says so"                       says "chain/third is stale: it waits for chain/first, which failed: exit status 1; it reads chain/second, which reads chain/first" stet why third
 t "what is not downstream does not"                  says "chain/other stands: nothing" stet why other
