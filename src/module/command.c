@@ -308,7 +308,7 @@ static stet_status check_leftovers(command_run *c, const command_spec *spec, ste
                 left = stet_left_find(&l, f->path);
             else if ((k == 1 || (k == 0 && f->named)) && stet_look_there(&f->look))
                 left = stet_left_at(&l, f->path);
-            if (!left && k < 3 && (k < 2 ? f->look.mode == STET_LOOK_DIRECTORY : !f->matched))
+            if (!left && k < 3 && (k < 2 ? f->look.mode == STET_LOOK_DIRECTORY : !f->matched && !f->declared))
                 left = stet_left_among(&l, f->path, k == 2);
         }
     stet_status status = left ? stet_left_fail(&l, left, err) : STET_OK;

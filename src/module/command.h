@@ -47,6 +47,7 @@ typedef struct command_file {
     bool may_write;  /* named by words of the command that may mean writing it */
     bool made;       /* another node writes it, or that is not known; set for scripts when the command begins */
     bool guessed;    /* a pattern that may not be one */
+    bool declared;   /* a pattern behind links of one of `files`: the command gets names that are not left behind */
 } command_file;
 
 typedef struct command_files {

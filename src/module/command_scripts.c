@@ -217,21 +217,36 @@ static void read_directory(gathering *g, const char *path) {
     stet_free(made);
 }
 
-static void take_pattern(gathering *g, const char *pattern, bool guessed) {
+static void add_pattern(gathering *g, const char *pattern, bool guessed, bool declared) {
+    command_file *f = command_files_add(&g->s->patterns, "", pattern);
+    f->guessed = guessed;
+    f->declared = declared;
+}
+
+static void take_pattern(gathering *g, const char *pattern, bool guessed, bool declared) {
     if (is_outside(pattern) || stet_glob_check(pattern, NULL) != STET_OK)
         return;
-    for (size_t i = 0; i < g->s->patterns.len; i++)
-        if (!g->s->patterns.at[i].matched && strcmp(g->s->patterns.at[i].path, pattern) == 0)
-            return;
     char *below = stet_asprintf("%s/**", pattern);
+    bool known = false;
+    for (size_t i = 0; i < g->s->patterns.len; i++) {
+        command_file *f = &g->s->patterns.at[i];
+        bool same = !f->matched && strcmp(f->path, pattern) == 0;
+        if (same || (!f->matched && strcmp(f->path, below) == 0))
+            f->declared &= declared;
+        known |= same;
+    }
+    if (known) {
+        stet_free(below);
+        return;
+    }
     stet_error none = STET_ERROR_INIT;
     if (stet_bound_read_way(g->run, g->files, g->root, pattern, &none) != STET_OK)
         stet_error_clear(&none); /* the document of the pattern can't be read either */
     read_matches(g, pattern, true);
-    command_files_add(&g->s->patterns, "", pattern)->guessed = guessed;
+    add_pattern(g, pattern, guessed, declared);
     if (stet_glob_check(below, NULL) == STET_OK) {
         read_matches(g, below, true);
-        command_files_add(&g->s->patterns, "", below)->guessed = guessed;
+        add_pattern(g, below, guessed, declared);
     }
     stet_free(below);
 }
@@ -301,11 +316,11 @@ static void take_word(void *ctx, const command_word *w) {
     } else if (w->kind == COMMAND_WORD_PATTERN) {
         char *real = real_pattern(g, path);
         char *top = NULL;
-        take_pattern(g, path, w->guessed);
+        take_pattern(g, path, w->guessed, false);
         if (real)
-            take_pattern(g, real, w->guessed);
+            take_pattern(g, real, w->guessed, false);
         if (w->anywhere && *g->s->cwd_rel && stet_path_normal(g->root, "", w->text, &top, NULL) == STET_OK)
-            take_pattern(g, top, w->guessed);
+            take_pattern(g, top, w->guessed, false);
         stet_free(top);
         stet_free(real);
     } else if (w->kind == COMMAND_WORD_MAY_WRITE) {
@@ -424,8 +439,9 @@ static void take_link(void *ctx, const char *path, bool link) {
         *stet_vec_add((stet_names *)ctx) = stet_strdup(path);
 }
 
-/* Where links lead that a pattern matches, or that it goes through. `directories`: what matches may be one. */
-static void read_pattern_links(gathering *g, const char *pattern, bool directories) {
+/* Where links lead that a pattern matches, or that it goes through. `directories`: what matches may be one. `declared`: it
+ * is one of `files`, or follows from one. */
+static void read_pattern_links(gathering *g, const char *pattern, bool directories, bool declared) {
     stet_names links = {0}, names = {0};
     stet_buf id = STET_BUF(0);
     stet_buf_str(&id, STET_GLOB_PREFIX);
@@ -443,7 +459,7 @@ static void read_pattern_links(gathering *g, const char *pattern, bool directori
             add_linked(g, real);
         else if (real && rest) {
             char *behind = stet_asprintf("%s%s", real, *real ? rest : rest + 1);
-            take_pattern(g, behind, true);
+            take_pattern(g, behind, true, declared);
             stet_free(behind);
         }
         stet_free(real);
@@ -552,11 +568,12 @@ stet_status command_scripts(stet_run *run, const char *root, stet_files *files, 
     for (size_t i = 0, n = s->patterns.len; i < n; i++) {
         char *real = s->patterns.at[i].matched ? real_pattern(&g, s->patterns.at[i].path) : NULL;
         if (real)
-            take_pattern(&g, real, true);
+            take_pattern(&g, real, true, true);
         stet_free(real);
     }
     for (size_t i = 0; i < s->patterns.len && i < MAX_SCRIPTS; i++) /* those behind links may lead to more */
-        read_pattern_links(&g, s->patterns.at[i].path, !s->patterns.at[i].matched && !s->patterns.at[i].guessed);
+        read_pattern_links(&g, s->patterns.at[i].path, !s->patterns.at[i].matched && !s->patterns.at[i].guessed,
+                           s->patterns.at[i].matched || s->patterns.at[i].declared);
     for (size_t i = 0, tools = 0; i < g.found.len || tools < g.tools.len;) {
         if (tools < g.tools.len) { /* they may be scripts themselves */
             find_tool(&g, g.tools.at[tools++]);
